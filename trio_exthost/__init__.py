@@ -1,0 +1,1 @@
+"""An extension host on trio."""

@@ -1,0 +1,161 @@
+"""HostConfig and its parts: deadlines in seconds, limits in bytes and counts.
+
+The defaults are the numbers existing extensions of zot rely on, plus our own bounds for what zot leaves unbounded.
+Every value is checked when the object is made, so a host never runs with a deadline of minus one.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from trio_exthost.errors import ConfigError
+
+
+def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse what is not a finite number above zero (a bool is not a number here)."""
+    wanted = "a number of seconds" if attribute.name.endswith("_s") else "a whole number"
+    kinds: tuple[type, ...] = (int, float) if attribute.name.endswith("_s") else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value <= 0:
+        raise ConfigError(f"{attribute.name} must be {wanted} above 0, not {value!r}", hint="see trio_exthost.HostConfig")
+
+
+@attrs.frozen(kw_only=True)
+class Deadlines:
+    """How long the host waits, in seconds. Kept by the host's clock alone; queueing and writing count."""
+
+    hello_s: float = attrs.field(default=10.0, validator=_positive)
+    """From the spawn to the `hello` frame."""
+    auto_ready_s: float = attrs.field(default=0.25, validator=_positive)
+    """Silence after hello_ack and the last frame that counts as `ready` where no `ready` frame comes."""
+    ready_cap_s: float = attrs.field(default=3.0, validator=_positive)
+    """From hello_ack (of an instance) or from its start (`load_all`) until it is ready, or goes on late."""
+    intercept_s: float = attrs.field(default=5.0, validator=_positive)
+    """One interceptor's answer."""
+    transform_s: float = attrs.field(default=2.0, validator=_positive)
+    """One transform hook's answer."""
+    chain_s: float = attrs.field(default=10.0, validator=_positive)
+    """A whole chain of interceptors."""
+    command_s: float = attrs.field(default=30.0, validator=_positive)
+    """A command's answer."""
+    tool_s: float = attrs.field(default=60.0, validator=_positive)
+    """A tool's answer, where its manifest asks for nothing else."""
+    tool_maximum_s: float = attrs.field(default=600.0, validator=_positive)
+    """The operator's maximum for what a manifest may ask for."""
+    nested_call_s: float = attrs.field(default=60.0, validator=_positive)
+    """A tool that an extension calls."""
+    stall_s: float = attrs.field(default=5.0, validator=_positive)
+    """An extension that takes no byte of what waits for it for so long is stopped as unresponsive."""
+    stop_grace_s: float = attrs.field(default=2.0, validator=_positive)
+    """From `shutdown` and the end of its stdin until SIGTERM."""
+    term_grace_s: float = attrs.field(default=1.0, validator=_positive)
+    """From SIGTERM until SIGKILL."""
+    stop_total_s: float = attrs.field(default=5.0, validator=_positive)
+    """All processes together, from the first `shutdown` to the last reaped."""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What may wait, be sent, nested or kept: bytes and counts."""
+
+    frame_bytes: int = attrs.field(default=4 * 1024 * 1024, validator=_positive)
+    """One frame in either direction, without its line feed."""
+    oversize_stop_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=_positive)
+    """A line this long is no mistake any more: the extension is stopped."""
+    event_body_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
+    """Text and base64 of one event's result; what is over is cut and marked `truncated`."""
+    event_blocks: int = attrs.field(default=128, validator=_positive)
+    """Content blocks of one event's result."""
+    system_prompt_bytes: int = attrs.field(default=1024 * 1024, validator=_positive)
+    """A system prompt, encoded."""
+    nested_result_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
+    """The result of a tool that an extension called."""
+    nested_depth: int = attrs.field(default=4, validator=_positive)
+    """Tools in a chain of calls, the model's own call included."""
+    outbox_frames: int = attrs.field(default=256, validator=_positive)
+    """Frames waiting for one extension."""
+    outbox_bytes: int = attrs.field(default=16 * 1024 * 1024, validator=_positive)
+    """Bytes waiting for one extension, the partly written frame included."""
+    pending_calls: int = attrs.field(default=256, validator=_positive)
+    """Calls of one extension that await their answer."""
+    waiting_work: int = attrs.field(default=64, validator=_positive)
+    """Requests of one extension that the host works on (its own tool calls)."""
+    registrations: int = attrs.field(default=1024, validator=_positive)
+    """Registrations one extension may hold."""
+    panels: int = attrs.field(default=16, validator=_positive)
+    """Panels one extension may have open."""
+    pump_slice_s: float = attrs.field(default=0.002, validator=_positive)
+    """How long input is handled before the agent's own tasks get a turn."""
+    inbound_bytes_per_s: int = attrs.field(default=64 * 1024 * 1024, validator=_positive)
+    """Input of one extension per second; above, it waits for the next second."""
+    inbound_busy_share: float = attrs.field(default=0.5, validator=_positive)
+    """Share of a second that handling one extension's frames may take; above, it waits for the next second."""
+    json_depth: int = attrs.field(default=128, validator=_positive)
+    """Nesting of a frame."""
+    log_bytes: int = attrs.field(default=5 * 1024 * 1024, validator=_positive)
+    """One log file of an extension; then it is rotated."""
+    log_files: int = attrs.field(default=3, validator=_positive)
+    """Log files kept per extension, the current one included."""
+    stderr_tail_bytes: int = attrs.field(default=8 * 1024, validator=_positive)
+    """The end of stderr that is kept in memory for error messages."""
+    diagnostics: int = attrs.field(default=1000, validator=_positive)
+    """Diagnostics kept in memory."""
+    decisions: int = attrs.field(default=1000, validator=_positive)
+    """Verdicts kept in memory."""
+
+    @inbound_busy_share.validator
+    def _check_share(self, _attribute: attrs.Attribute[Any], value: float) -> None:
+        if value > 1:
+            raise ConfigError(f"inbound_busy_share must be at most 1, not {value!r}")
+
+
+ENV_ALLOWED = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TMPDIR", "TERM", "TZ",
+)  # fmt: skip
+"""Names passed on to every extension, with LC_* and XDG_*; all else must be declared (`exthost.env_from`)."""
+
+
+def default_data_dir() -> Path:
+    """The user's data directory: `$EXTHOST_HOME` if set, else what the platform says."""
+    if home := os.environ.get("EXTHOST_HOME"):
+        return Path(home)
+    import platformdirs  # noqa: PLC0415 - only where no directory is given; the import of the package stays light
+
+    return Path(platformdirs.user_data_dir("exthost", appauthor=False))
+
+
+@attrs.frozen(kw_only=True)
+class HostConfig:
+    """Everything an embedder can set. Immutable; `attrs.evolve` makes a changed copy."""
+
+    deadlines: Deadlines = attrs.field(factory=Deadlines)
+    """How long the host waits."""
+    limits: Limits = attrs.field(factory=Limits)
+    """What may wait, be sent or kept."""
+    data_dir: Path = attrs.field(factory=default_data_dir, converter=Path)
+    """Trust store, logs and the user's own extensions (`extensions/`) live here."""
+    extensions: tuple[Path, ...] = attrs.field(default=(), converter=lambda paths: tuple(map(Path, paths)))
+    """Directories of single extensions, first in the catalogue, in this order; always trusted."""
+    project_roots: tuple[Path, ...] = attrs.field(
+        default=(Path(".exthost/extensions"),), converter=lambda paths: tuple(map(Path, paths))
+    )
+    """Roots of project-local extensions, relative to a session's cwd (`.zot/extensions` can be named)."""
+    user_roots: tuple[Path, ...] | None = attrs.field(
+        default=None, converter=lambda paths: None if paths is None else tuple(map(Path, paths))
+    )
+    """Roots of the user's extensions; None means `<data_dir>/extensions`."""
+    trust: Callable[[object], bool] | None = None
+    """Asked about a project-local extension the store does not know (a `packages.Candidate`); None means no."""
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    """Set in every extension's environment, over the allow-list and under its manifest's own."""
+    inherit_env: bool = False
+    """Pass the host's whole environment on, secrets included. Off for a reason."""
+    host_name: str = "trio-exthost"
+    """Shown to extensions in `hello_ack`."""
+    host_version: str = ""
+    """Sent as `zot_version`; empty means this package's version."""

@@ -1,0 +1,275 @@
+"""Every exception of the package, in one tree.
+
+Two questions name an exception: whose fault is it, and what may the caller do? Each carries the extension it is about
+(`extension`, or None), a stable `code` to branch on, and usually a `hint`: the way out, in a sentence.
+"""
+
+from __future__ import annotations
+
+
+class HostError(Exception):
+    """The root: catch this to catch whatever the host itself raises."""
+
+    code: str = "host_error"
+    """A stable word to branch on; never translated, never reworded."""
+
+    def __init__(self, message: str, *, extension: str | None = None, code: str | None = None, hint: str = "") -> None:
+        """Say what happened, to whom, and what to do.
+
+        Args:
+          message: What happened, in one sentence, with the bad value shown.
+          extension: Name of the extension it concerns.
+          code: Overrides the class's own code.
+          hint: What the reader can do about it.
+        """
+        super().__init__(message)
+        self.message = message
+        self.extension = extension
+        self.hint = hint
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        """Name the extension first, the way out last."""
+        who = f"{self.extension}: " if self.extension else ""
+        return f"{who}{self.message}" + (f" ({self.hint})" if self.hint else "")
+
+
+class ConfigError(HostError, ValueError):
+    """A value of the configuration is out of its range."""
+
+    code = "config_invalid"
+
+
+class WrongThread(HostError, RuntimeError):
+    """A synchronous entry point was called from another thread than the host's; nothing was changed."""
+
+    code = "wrong_thread"
+
+
+class PayloadError(HostError, ValueError):
+    """What the embedder handed over cannot be sent: not JSON, not finite, or larger than its limit."""
+
+    code = "payload_invalid"
+
+
+class ClosedError(HostError):
+    """The host, session, run or instance this belongs to has ended."""
+
+    code = "closed"
+
+
+# --- what is on disk ---------------------------------------------------------------------------------------------
+
+
+class ManifestError(HostError):
+    """`extension.json` cannot be used; `path` is the file, `where` the place in it (`$.exthost.priority`, `line 3`)."""
+
+    code = "manifest_invalid"
+
+    def __init__(
+        self, message: str, *, path: str = "", where: str = "", extension: str | None = None, hint: str = ""
+    ) -> None:
+        """Say which file, where in it, and what is wrong."""
+        place = f"{path}{' at ' + where if where else ''}"
+        super().__init__(f"{place}: {message}" if place else message, extension=extension, hint=hint)
+        self.path = path
+        self.where = where
+
+
+class TrustError(HostError):
+    """The trust store cannot be read or written; what is on disk was left as it was."""
+
+    code = "trust_store_invalid"
+
+
+class LoadError(HostError):
+    """An extension did not become ready."""
+
+    code = "load_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        extension: str | None = None,
+        stage: str = "",
+        exit_status: str = "",
+        stderr_tail: str = "",
+        log_path: str = "",
+        code: str | None = None,
+        hint: str = "",
+    ) -> None:
+        """Say at which stage it failed, how the process ended and what it last wrote to stderr."""
+        super().__init__(message, extension=extension, code=code, hint=hint)
+        self.stage = stage
+        self.exit_status = exit_status
+        self.stderr_tail = stderr_tail
+        self.log_path = log_path
+
+    def __str__(self) -> str:
+        """The message, then stage, exit, end of stderr, log."""
+        lines = [super().__str__()]
+        if self.stage:
+            lines.append(f"  stage: {self.stage}")
+        if self.exit_status:
+            lines.append(f"  exit: {self.exit_status}")
+        if self.stderr_tail:
+            lines.append("  stderr: " + self.stderr_tail.strip().replace("\n", "\n          "))
+        if self.log_path:
+            lines.append(f"  log: {self.log_path}")
+        return "\n".join(lines)
+
+
+# --- the wire ----------------------------------------------------------------------------------------------------
+
+
+class ProtocolError(HostError):
+    """Bytes or a frame that the protocol does not allow; the only exception the decoder raises.
+
+    `frame_type` and `frame_id` are what could still be read of the frame, or None.
+    """
+
+    code = "protocol_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        frame_type: str | None = None,
+        frame_id: str | None = None,
+        extension: str | None = None,
+        hint: str = "",
+    ) -> None:
+        """Say what is wrong with which frame."""
+        super().__init__(message, extension=extension, code=code, hint=hint)
+        self.frame_type = frame_type
+        self.frame_id = frame_id
+
+
+# --- calls -------------------------------------------------------------------------------------------------------
+
+
+class CallError(HostError):
+    """A call of an extension gave no usable answer; `may_have_run` says whether it can have begun."""
+
+    code = "call_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        extension: str | None = None,
+        may_have_run: bool = True,
+        code: str | None = None,
+        hint: str = "",
+    ) -> None:
+        """Say why there is no answer and whether the call can have had an effect."""
+        super().__init__(message, extension=extension, code=code, hint=hint)
+        self.may_have_run = may_have_run
+
+
+class CallTimedOut(CallError):
+    """No answer within the deadline; a later one is dropped with a diagnostic."""
+
+    code = "timed_out"
+
+
+class CallAborted(CallError):
+    """No answer will come: the extension is going or gone, or was never there."""
+
+    code = "aborted"
+
+
+class ExtensionExited(CallAborted):
+    """The process ended before it answered."""
+
+    code = "exited"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        extension: str | None = None,
+        exit_status: str = "",
+        stderr_tail: str = "",
+        may_have_run: bool = True,
+    ) -> None:
+        """Say how the process ended and what it last wrote to stderr."""
+        super().__init__(message, extension=extension, may_have_run=may_have_run)
+        self.exit_status = exit_status
+        self.stderr_tail = stderr_tail
+
+
+class Overloaded(CallError):
+    """Too much is waiting for this extension already; nothing was sent."""
+
+    code = "overloaded"
+
+    def __init__(self, message: str, *, extension: str | None = None, hint: str = "") -> None:
+        """Nothing was sent, so it cannot have run."""
+        super().__init__(message, extension=extension, may_have_run=False, hint=hint)
+
+
+class MalformedReply(CallError):
+    """The extension answered this call with a frame that cannot be used."""
+
+    code = "malformed_reply"
+
+
+class RemoteError(CallError):
+    """The extension answered that it failed; the message is its own."""
+
+    code = "remote_error"
+
+
+class UnknownCommand(CallError):
+    """Nobody has registered a command of that name."""
+
+    code = "unknown_command"
+
+
+class UnknownTool(CallError):
+    """Neither the embedder nor an extension has a tool of that name."""
+
+    code = "unknown_tool"
+
+
+# --- the ledger --------------------------------------------------------------------------------------------------
+
+
+class LedgerError(HostError):
+    """A registration was refused, or a handle is not usable; the ledger is as it was."""
+
+    code = "ledger_error"
+
+
+class Conflict(LedgerError):
+    """The key is taken in this kind and realm, and no override was asked for."""
+
+    code = "conflict"
+
+
+class OverrideDenied(LedgerError):
+    """An override was asked for without authority, or of a kind that cannot be overridden."""
+
+    code = "override_denied"
+
+
+class MissingScopeId(LedgerError):
+    """A binding to a run or a request was given without the id of that run or request."""
+
+    code = "missing_scope_id"
+
+
+class UnknownHandle(LedgerError):
+    """No record ever had this handle."""
+
+    code = "unknown_handle"
+
+
+class DisposedHandle(LedgerError):
+    """The record of this handle has been disposed of."""
+
+    code = "disposed_handle"
