@@ -17,45 +17,51 @@ import attrs
 from trio_exthost.errors import ConfigError
 
 
-def _positive(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Refuse what is not a finite number above zero (a bool is not a number here)."""
-    wanted = "a number of seconds" if attribute.name.endswith("_s") else "a whole number"
-    kinds: tuple[type, ...] = (int, float) if attribute.name.endswith("_s") else (int,)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value <= 0:
-        raise ConfigError(f"{attribute.name} must be {wanted} above 0, not {value!r}", hint="see trio_exthost.HostConfig")
+def _check(attribute: attrs.Attribute[Any], value: object, kinds: tuple[type, ...], wanted: str) -> None:
+    """Refuse what is not a finite number of these kinds above zero (a bool is not a number here)."""
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type]
+        raise ConfigError(f"{attribute.name} must be {wanted} above 0, not {value!r}")
+
+
+def _count(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    _check(attribute, value, (int,), "a whole number")
+
+
+def _amount(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    _check(attribute, value, (int, float), "a finite number")
 
 
 @attrs.frozen(kw_only=True)
 class Deadlines:
     """How long the host waits, in seconds. Kept by the host's clock alone; queueing and writing count."""
 
-    hello_s: float = attrs.field(default=10.0, validator=_positive)
+    hello_s: float = attrs.field(default=10.0, validator=_amount)
     """From the spawn to the `hello` frame."""
-    auto_ready_s: float = attrs.field(default=0.25, validator=_positive)
+    auto_ready_s: float = attrs.field(default=0.25, validator=_amount)
     """Silence after hello_ack and the last frame that counts as `ready` where no `ready` frame comes."""
-    ready_cap_s: float = attrs.field(default=3.0, validator=_positive)
+    ready_cap_s: float = attrs.field(default=3.0, validator=_amount)
     """From hello_ack (of an instance) or from its start (`load_all`) until it is ready, or goes on late."""
-    intercept_s: float = attrs.field(default=5.0, validator=_positive)
+    intercept_s: float = attrs.field(default=5.0, validator=_amount)
     """One interceptor's answer."""
-    transform_s: float = attrs.field(default=2.0, validator=_positive)
+    transform_s: float = attrs.field(default=2.0, validator=_amount)
     """One transform hook's answer."""
-    chain_s: float = attrs.field(default=10.0, validator=_positive)
+    chain_s: float = attrs.field(default=10.0, validator=_amount)
     """A whole chain of interceptors."""
-    command_s: float = attrs.field(default=30.0, validator=_positive)
+    command_s: float = attrs.field(default=30.0, validator=_amount)
     """A command's answer."""
-    tool_s: float = attrs.field(default=60.0, validator=_positive)
+    tool_s: float = attrs.field(default=60.0, validator=_amount)
     """A tool's answer, where its manifest asks for nothing else."""
-    tool_maximum_s: float = attrs.field(default=600.0, validator=_positive)
+    tool_maximum_s: float = attrs.field(default=600.0, validator=_amount)
     """The operator's maximum for what a manifest may ask for."""
-    nested_call_s: float = attrs.field(default=60.0, validator=_positive)
+    nested_call_s: float = attrs.field(default=60.0, validator=_amount)
     """A tool that an extension calls."""
-    stall_s: float = attrs.field(default=5.0, validator=_positive)
+    stall_s: float = attrs.field(default=5.0, validator=_amount)
     """An extension that takes no byte of what waits for it for so long is stopped as unresponsive."""
-    stop_grace_s: float = attrs.field(default=2.0, validator=_positive)
+    stop_grace_s: float = attrs.field(default=2.0, validator=_amount)
     """From `shutdown` and the end of its stdin until SIGTERM."""
-    term_grace_s: float = attrs.field(default=1.0, validator=_positive)
+    term_grace_s: float = attrs.field(default=1.0, validator=_amount)
     """From SIGTERM until SIGKILL."""
-    stop_total_s: float = attrs.field(default=5.0, validator=_positive)
+    stop_total_s: float = attrs.field(default=5.0, validator=_amount)
     """All processes together, from the first `shutdown` to the last reaped."""
 
 
@@ -63,49 +69,49 @@ class Deadlines:
 class Limits:
     """What may wait, be sent, nested or kept: bytes and counts."""
 
-    frame_bytes: int = attrs.field(default=4 * 1024 * 1024, validator=_positive)
+    frame_bytes: int = attrs.field(default=4 * 1024 * 1024, validator=_count)
     """One frame in either direction, without its line feed."""
-    oversize_stop_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=_positive)
+    oversize_stop_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=_count)
     """A line this long is no mistake any more: the extension is stopped."""
-    event_body_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
+    event_body_bytes: int = attrs.field(default=256 * 1024, validator=_count)
     """Text and base64 of one event's result; what is over is cut and marked `truncated`."""
-    event_blocks: int = attrs.field(default=128, validator=_positive)
+    event_blocks: int = attrs.field(default=128, validator=_count)
     """Content blocks of one event's result."""
-    system_prompt_bytes: int = attrs.field(default=1024 * 1024, validator=_positive)
+    system_prompt_bytes: int = attrs.field(default=1024 * 1024, validator=_count)
     """A system prompt, encoded."""
-    nested_result_bytes: int = attrs.field(default=256 * 1024, validator=_positive)
+    nested_result_bytes: int = attrs.field(default=256 * 1024, validator=_count)
     """The result of a tool that an extension called."""
-    nested_depth: int = attrs.field(default=4, validator=_positive)
+    nested_depth: int = attrs.field(default=4, validator=_count)
     """Tools in a chain of calls, the model's own call included."""
-    outbox_frames: int = attrs.field(default=256, validator=_positive)
+    outbox_frames: int = attrs.field(default=256, validator=_count)
     """Frames waiting for one extension."""
-    outbox_bytes: int = attrs.field(default=16 * 1024 * 1024, validator=_positive)
+    outbox_bytes: int = attrs.field(default=16 * 1024 * 1024, validator=_count)
     """Bytes waiting for one extension, the partly written frame included."""
-    pending_calls: int = attrs.field(default=256, validator=_positive)
+    pending_calls: int = attrs.field(default=256, validator=_count)
     """Calls of one extension that await their answer."""
-    waiting_work: int = attrs.field(default=64, validator=_positive)
+    waiting_work: int = attrs.field(default=64, validator=_count)
     """Requests of one extension that the host works on (its own tool calls)."""
-    registrations: int = attrs.field(default=1024, validator=_positive)
+    registrations: int = attrs.field(default=1024, validator=_count)
     """Registrations one extension may hold."""
-    panels: int = attrs.field(default=16, validator=_positive)
+    panels: int = attrs.field(default=16, validator=_count)
     """Panels one extension may have open."""
-    pump_slice_s: float = attrs.field(default=0.002, validator=_positive)
+    pump_slice_s: float = attrs.field(default=0.002, validator=_amount)
     """How long input is handled before the agent's own tasks get a turn."""
-    inbound_bytes_per_s: int = attrs.field(default=64 * 1024 * 1024, validator=_positive)
+    inbound_bytes_per_s: int = attrs.field(default=64 * 1024 * 1024, validator=_count)
     """Input of one extension per second; above, it waits for the next second."""
-    inbound_busy_share: float = attrs.field(default=0.5, validator=_positive)
+    inbound_busy_share: float = attrs.field(default=0.5, validator=_amount)
     """Share of a second that handling one extension's frames may take; above, it waits for the next second."""
-    json_depth: int = attrs.field(default=128, validator=_positive)
+    json_depth: int = attrs.field(default=128, validator=_count)
     """Nesting of a frame."""
-    log_bytes: int = attrs.field(default=5 * 1024 * 1024, validator=_positive)
+    log_bytes: int = attrs.field(default=5 * 1024 * 1024, validator=_count)
     """One log file of an extension; then it is rotated."""
-    log_files: int = attrs.field(default=3, validator=_positive)
+    log_files: int = attrs.field(default=3, validator=_count)
     """Log files kept per extension, the current one included."""
-    stderr_tail_bytes: int = attrs.field(default=8 * 1024, validator=_positive)
+    stderr_tail_bytes: int = attrs.field(default=8 * 1024, validator=_count)
     """The end of stderr that is kept in memory for error messages."""
-    diagnostics: int = attrs.field(default=1000, validator=_positive)
+    diagnostics: int = attrs.field(default=1000, validator=_count)
     """Diagnostics kept in memory."""
-    decisions: int = attrs.field(default=1000, validator=_positive)
+    decisions: int = attrs.field(default=1000, validator=_count)
     """Verdicts kept in memory."""
 
     @inbound_busy_share.validator

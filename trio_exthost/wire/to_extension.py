@@ -1,0 +1,162 @@
+"""Frames the host sends: a frozen class each, named as their `type` on the wire.
+
+A field at its default is left out of the encoded frame, as zot does, except those marked `always=True` in their metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+
+from trio_exthost.wire.from_extension import ContentBlock, Json
+
+ALWAYS = {"always": True}
+"""Field metadata: encoded even at its default."""
+
+
+@attrs.frozen
+class HelloAck:
+    """Answer to `hello`."""
+
+    TYPE: ClassVar[str] = "hello_ack"
+    protocol_version: int = attrs.field(metadata=ALWAYS)
+    zot_version: str = attrs.field(default="", metadata=ALWAYS)
+    capabilities: tuple[str, ...] = ()
+    provider: str = attrs.field(default="", metadata=ALWAYS)
+    model: str = attrs.field(default="", metadata=ALWAYS)
+    cwd: str = attrs.field(default="", metadata=ALWAYS)
+    extension_dir: str = ""
+    data_dir: str = ""
+    host: str = ""
+
+
+@attrs.frozen
+class CommandInvoked:
+    """Run a command; `args` is the rest of the line, trimmed."""
+
+    TYPE: ClassVar[str] = "command_invoked"
+    id: str
+    name: str
+    args: str = ""
+
+
+@attrs.frozen
+class ToolCall:
+    """Run a tool; `args` is always an object."""
+
+    TYPE: ClassVar[str] = "tool_call"
+    id: str
+    name: str
+    args: Mapping[str, Any] = attrs.field(factory=dict, metadata=ALWAYS)
+
+
+@attrs.frozen
+class ToolCancel:
+    """Give up a tool call; only to those that opted in."""
+
+    TYPE: ClassVar[str] = "tool_cancel"
+    id: str
+
+
+@attrs.frozen
+class ToolResult:
+    """Answer to the extension's `call_tool`."""
+
+    TYPE: ClassVar[str] = "tool_result"
+    id: str
+    name: str = ""
+    content: tuple[ContentBlock, ...] = attrs.field(default=(), metadata=ALWAYS)
+    is_error: bool = False
+    truncated: bool = False
+
+
+@attrs.frozen
+class Event:
+    """Something happened. `payload` is spread over the top level of the frame; it cannot override the fields here."""
+
+    TYPE: ClassVar[str] = "event"
+    event: str
+    payload: Mapping[str, Any] = attrs.field(factory=dict, metadata={"spread": True})
+    session_id: str = ""
+    cwd: str = ""
+    sequence: int = 0
+
+
+@attrs.frozen
+class EventIntercept:
+    """May this happen? `payload` is spread over the top level of the frame."""
+
+    TYPE: ClassVar[str] = "event_intercept"
+    id: str
+    event: str
+    payload: Mapping[str, Any] = attrs.field(factory=dict, metadata={"spread": True})
+
+
+@attrs.frozen
+class PanelKey:
+    """A key pressed in an open panel; `text` only for `rune`."""
+
+    TYPE: ClassVar[str] = "panel_key"
+    panel_id: str
+    key: str
+    text: str = ""
+
+
+@attrs.frozen
+class PanelResize:
+    """An open panel's new size in cells."""
+
+    TYPE: ClassVar[str] = "panel_resize"
+    panel_id: str
+    width: int = attrs.field(metadata=ALWAYS)
+    height: int = attrs.field(metadata=ALWAYS)
+
+
+@attrs.frozen
+class PanelClose:
+    """The user closed the panel."""
+
+    TYPE: ClassVar[str] = "panel_close"
+    panel_id: str
+
+
+@attrs.frozen
+class Shutdown:
+    """Finish and exit."""
+
+    TYPE: ClassVar[str] = "shutdown"
+
+
+Frame = (
+    HelloAck
+    | CommandInvoked
+    | ToolCall
+    | ToolCancel
+    | ToolResult
+    | Event
+    | EventIntercept
+    | PanelKey
+    | PanelResize
+    | PanelClose
+    | Shutdown
+)
+
+__all__ = [
+    "ALWAYS",
+    "CommandInvoked",
+    "ContentBlock",
+    "Event",
+    "EventIntercept",
+    "Frame",
+    "HelloAck",
+    "Json",
+    "PanelClose",
+    "PanelKey",
+    "PanelResize",
+    "Shutdown",
+    "ToolCall",
+    "ToolCancel",
+    "ToolResult",
+]
