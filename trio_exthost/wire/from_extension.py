@@ -118,19 +118,15 @@ class CommandResponse:
     error: str = ""
 
 
-MISSING: Any = attrs.NOTHING
-"""Default of a field for which absent and empty differ."""
-
-
 @attrs.frozen
 class EventInterceptResponse:
-    """Answer to `event_intercept`. `modified_args` and `system_prompt` are MISSING where the key was absent."""
+    """Answer to `event_intercept`. None for `modified_args` and `system_prompt` means: keep; an empty prompt removes it."""
 
     TYPE: ClassVar[str] = "event_intercept_response"
     id: str
     block: bool = False
     reason: str = ""
-    modified_args: Json = attrs.field(factory=lambda: MISSING)
+    modified_args: Json = None
     replace_text: str = ""
     system_prompt: str | None = None
 
