@@ -1,0 +1,103 @@
+"""The reply table of an instance: who waits for which answer.
+
+An entry is (expected frame type, send end of a memory channel of capacity 1): the pump never blocks on it and never finds it
+full, as an entry takes one answer and is gone. Ids are decimal strings from one counter per host, never reused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import trio
+
+LATE_REMEMBERED = 256
+"""Ids of given-up calls that are remembered, to call a late answer late."""
+
+
+@attrs.frozen
+class Answer:
+    """What came back: a frame, or the error that ends the call."""
+
+    frame: Any = None
+    error: Exception | None = None
+
+
+class PendingCall:
+    """A call that awaits its answer."""
+
+    __slots__ = ("expected", "id", "receive", "send")
+
+    def __init__(self, id: str, expected: str) -> None:  # noqa: A002 - the wire's own word
+        """Expect a frame of type `expected`."""
+        self.id = id
+        self.expected = expected
+        self.send, self.receive = trio.open_memory_channel[Answer](1)
+
+    def answer_nowait(self) -> Answer | None:
+        """The answer if it is there."""
+        try:
+            return self.receive.receive_nowait()
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return None
+
+
+def id_source() -> Callable[[], str]:
+    """Ids of one host: "1", "2", ...; never reused."""
+    counter = itertools.count(1)
+    return lambda: str(next(counter))
+
+
+class ReplyTable:
+    """The calls of one instance that await an answer."""
+
+    def __init__(self, next_id: Callable[[], str]) -> None:
+        """Draw ids from the host's one counter."""
+        self._next_id = next_id
+        self._open: dict[str, PendingCall] = {}
+        self._given_up: OrderedDict[str, str] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Calls that await an answer."""
+        return len(self._open)
+
+    def __contains__(self, id: object) -> bool:
+        """Whether this id awaits an answer."""
+        return id in self._open
+
+    def open(self, expected: str) -> PendingCall:
+        """A new call; the caller sends it with the entry's id, without an await in between."""
+        pending = PendingCall(self._next_id(), expected)
+        self._open[pending.id] = pending
+        return pending
+
+    def expects(self, id: str | None) -> str | None:
+        """The frame type this id awaits, or None."""
+        pending = self._open.get(id) if id is not None else None
+        return pending.expected if pending is not None else None
+
+    def was_given_up(self, id: str) -> bool:
+        """Whether a call of this id was given up not long ago; asked once per late answer."""
+        return self._given_up.pop(id, None) is not None
+
+    def resolve(self, id: str, answer: Answer) -> None:
+        """Give the call its one answer."""
+        self._open.pop(id).send.send_nowait(answer)
+
+    def give_up(self, pending: PendingCall, *, was_sent: bool) -> None:
+        """The caller waits no longer; idempotent. A call that was sent is remembered, so that its answer is late."""
+        if self._open.pop(pending.id, None) is not None and was_sent:
+            self._given_up[pending.id] = pending.expected
+            if len(self._given_up) > LATE_REMEMBERED:
+                self._given_up.popitem(last=False)
+        pending.send.close()
+        pending.receive.close()
+
+    def fail_all(self, error: Callable[[], Exception]) -> None:
+        """End every call with an error of its own."""
+        pending, self._open = self._open, {}
+        for each in pending.values():
+            each.send.send_nowait(Answer(error=error()))
