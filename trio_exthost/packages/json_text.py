@@ -1,0 +1,106 @@
+"""JSON as people write it by hand: bytes to values, with each mistake located.
+
+Stricter than the standard library where silence would hide a mistake (a key that stands twice, NaN, UTF-16), and kind
+to what editors add (one byte order mark, CRLF).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class JsonTextError(ValueError):
+    """The text is not usable JSON; `where` is `line 3, column 7` or a key path, or empty."""
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+
+
+class _Object(dict[str, object]):
+    """A JSON object that remembers the first key that stood twice in it."""
+
+    twice: str | None = None
+
+
+def parse_json(data: bytes) -> object:
+    """The value in `data`: UTF-8, one leading byte order mark and CRLF accepted.
+
+    Raises:
+      JsonTextError: It is anything else.
+    """
+    text = _decode(data)
+    if not text.strip():
+        raise JsonTextError("the file is empty")
+    try:
+        value: object = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+    except json.JSONDecodeError as exc:
+        raise JsonTextError(_syntax_message(exc), f"line {exc.lineno}, column {exc.colno}") from None
+    except RecursionError:
+        raise JsonTextError("the values are nested too deeply") from None
+    except JsonTextError:
+        raise
+    except ValueError:
+        raise JsonTextError("a number has too many digits") from None
+    _refuse_duplicates(value)
+    return value
+
+
+def key_path(at: str, key: str) -> str:
+    """The path of `key` in the object at `at`: `$.exthost.priority`, or `$["a b"]` where a dot would mislead."""
+    return f"{at}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{at}[{json.dumps(key)}]"
+
+
+def _decode(data: bytes) -> str:
+    if data.startswith(_UTF16_MARKS) or b"\0" in data[:4]:
+        raise JsonTextError("this is UTF-16 or UTF-32, not UTF-8; save it as UTF-8", "line 1, column 1")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        lines = data[: exc.start].split(b"\n")
+        where = f"line {len(lines)}, column {len(lines[-1].decode('utf-8')) + 1}"
+        raise JsonTextError(f"byte 0x{data[exc.start]:02x} is not UTF-8", where) from None
+
+
+def _no_constant(word: str) -> object:
+    raise JsonTextError(f"{word} is not JSON")
+
+
+def _object(pairs: list[tuple[str, object]]) -> _Object:
+    result = _Object(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        result.twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return result
+
+
+def _refuse_duplicates(value: object) -> None:
+    """Walk without recursion: a file may be nested more deeply than Python calls may be."""
+    waiting: list[tuple[str, object]] = [("$", value)]
+    while waiting:
+        at, current = waiting.pop()
+        if isinstance(current, _Object):
+            if current.twice is not None:
+                raise JsonTextError(f"the key {json.dumps(current.twice)} stands twice", key_path(at, current.twice))
+            waiting.extend((key_path(at, key), child) for key, child in current.items())
+        elif isinstance(current, list):
+            waiting.extend((f"{at}[{index}]", child) for index, child in enumerate(current))
+
+
+def _syntax_message(exc: json.JSONDecodeError) -> str:
+    """Name the two habits that other JSON readers allow; else what the parser says."""
+    rest = exc.doc[exc.pos :].lstrip()
+    if rest.startswith(("//", "/*", "#")):
+        return "comments are not allowed in JSON"
+    before = exc.doc[: exc.pos].rstrip()
+    # Python 3.13 points at the comma, older ones at the bracket behind it.
+    after_comma = rest[1:].lstrip() if rest.startswith(",") else rest if before.endswith(",") else ""
+    if after_comma.startswith(("]", "}")):
+        return "a comma before the closing bracket is not allowed in JSON"
+    return exc.msg[0].lower() + exc.msg[1:]
