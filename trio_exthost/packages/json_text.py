@@ -10,6 +10,7 @@ import json
 import re
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -59,7 +60,9 @@ def key_path(at: str, key: str) -> str:
 def _decode(data: bytes) -> str:
     if data.startswith(_UTF16_MARKS) or b"\0" in data[:4]:
         raise JsonTextError("this is UTF-16 or UTF-32, not UTF-8; save it as UTF-8", "line 1, column 1")
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(_UTF8_MARK)
+    if data.startswith(_UTF8_MARK):
+        raise JsonTextError("there is a second byte order mark", "line 1, column 1")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as exc:

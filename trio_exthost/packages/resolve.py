@@ -50,10 +50,10 @@ def _search(word: str, env_path: str, manifest: Manifest) -> str:
     not_executable = ""
     for folder in filter(os.path.isabs, env_path.split(os.pathsep)):
         candidate = os.path.join(folder, word)  # noqa: PTH118 - Path would drop what the system keeps
-        if os.path.isfile(candidate):  # noqa: PTH113 - as above
-            if is_executable_file(candidate) and os.access(candidate, os.X_OK):
-                return candidate
-            not_executable = not_executable or candidate
+        if is_executable_file(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+        if not not_executable and os.path.isfile(candidate):  # noqa: PTH113 - as above
+            not_executable = candidate
     found = f"{printable(not_executable)} is there but not executable; " if not_executable else ""
     language = f" (language: {manifest.language})" if manifest.language else ""
     raise LoadError(
