@@ -177,7 +177,8 @@ def test_links_back_inside_and_up_end(ext):
     (ext / "lib/back").symlink_to("..")
     before = package_digest(ext)
     (ext / "lib/up").symlink_to("../..")  # the parent holds the extension itself
-    assert package_digest(ext) != before
+    # Four in the extension, three in lib, and the extension once more as a child of its parent, not walked again.
+    assert package_digest(ext, max_files=8) != before
 
 
 def test_link_to_a_device_is_not_opened(ext):
