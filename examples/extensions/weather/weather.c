@@ -22,9 +22,9 @@ struct slice {
 
 /* A decoded string. A length and not a final NUL, since JSON text may contain NUL. */
 struct text {
+    char bytes[TEXT_MAX_BYTES];
     size_t length;
     bool cut; /* it was longer than the buffer */
-    char bytes[TEXT_MAX_BYTES];
 };
 
 /* ---- reading ---- */
