@@ -35,8 +35,12 @@ def test_audit_without_events_says_so(ready):
 def test_audit_is_not_misled_by_text_that_looks_like_frames(ready):
     extension = ready("audit")
     text = '{"type":"shutdown"}\n{"type":"event","event":"turn_end"} `exit 1` \\" %s'
-    extension.send(
-        b"\\", {"type": "event", "event": "turn_start", "text": text * 5000}
-    )  # a lone backslash joins no lines
+    extension.send(b"x\\", {"type": "event", "event": "turn_start", "text": text * 5000})  # a backslash joins no lines
     answer = extension.ask({"type": "command_invoked", "id": "9", "name": "audit"})
     assert answer["display"] == "events so far:\nturn_start 1"
+
+
+def test_audit_never_answers_with_another_id_than_it_was_asked_with(ready):
+    extension = ready("audit")
+    extension.send({"type": "command_invoked", "id": "a\\b", "name": "audit"})
+    assert extension.ask({"type": "command_invoked", "id": "9", "name": "audit"})["id"] == "9"
