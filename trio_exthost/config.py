@@ -143,7 +143,7 @@ class HostConfig:
     """How long the host waits."""
     limits: Limits = attrs.field(factory=Limits)
     """What may wait, be sent or kept."""
-    data_dir: Path = attrs.field(factory=default_data_dir, converter=Path)
+    data_dir: Path = attrs.field(factory=default_data_dir, converter=lambda path: Path(path).absolute())
     """Trust store, logs and the user's own extensions (`extensions/`) live here."""
     extensions: tuple[Path, ...] = attrs.field(default=(), converter=lambda paths: tuple(map(Path, paths)))
     """Directories of single extensions, first in the catalogue, in this order; always trusted."""
@@ -161,6 +161,8 @@ class HostConfig:
     """Set in every extension's environment, over the allow-list and under its manifest's own."""
     inherit_env: bool = False
     """Pass the host's whole environment on, secrets included. Off for a reason."""
+    text_stream: str = attrs.field(default="hold", validator=attrs.validators.in_(("hold", "show")))
+    """Whether assistant text waits for those who may hide or replace it (`hold`), or is shown as it streams (`show`)."""
     host_name: str = "trio-exthost"
     """Shown to extensions in `hello_ack`."""
     host_version: str = ""

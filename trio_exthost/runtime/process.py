@@ -20,8 +20,8 @@ import trio
 
 from trio_exthost.runtime.watchdog import Watchdog
 
-if sys.platform != "linux":  # pidfd is Linux's; elsewhere a thread waits, with its own limiter so the agent's are free
-    _waiters = trio.CapacityLimiter(1024)
+_waiters = trio.CapacityLimiter(1024)
+"""For the threads that wait where there is no pidfd: the agent's own threads stay free."""
 
 
 @attrs.frozen
@@ -70,6 +70,17 @@ class Spawner(Protocol):
         """Start `argv` in `cwd` with exactly this environment."""
 
 
+def _open_pidfd(pid: int) -> int:
+    """A descriptor that is readable once the process has ended, or -1 where the system has none."""
+    if sys.platform != "linux":
+        return -1
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        # An old kernel, or a sandbox that forbids the call: a thread waits instead.
+        return -1
+
+
 class SpawnedProcess:
     """A real process."""
 
@@ -105,7 +116,7 @@ class SpawnedProcess:
         self.pid = self._popen.pid
         self._watchdog = watchdog
         watchdog.watch(self.pid)
-        self._pidfd = os.pidfd_open(self.pid) if sys.platform == "linux" else -1
+        self._pidfd = _open_pidfd(self.pid)
         self._status: ExitStatus | None = None
 
     stdout_fd: int

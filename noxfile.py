@@ -1,0 +1,73 @@
+"""Every check of the project. `nox` runs the default ones; `nox -l` lists them all."""
+
+from __future__ import annotations
+
+import shutil
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+PYTHONS = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
+PURE = "trio_exthost/wire/*,trio_exthost/effects/*,trio_exthost/hooks/*,trio_exthost/policy/*"
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The tests, on each Python that is present."""
+    session.install("-e", ".[test]")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
+def cover(session: nox.Session) -> None:
+    """Branch coverage: 100 % of the pure layers, a report of the rest."""
+    session.install("-e", ".[test]")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "-q", *session.posargs)
+    session.run("coverage", "combine", "-q")
+    session.run("coverage", "report")
+    session.run("coverage", "report", f"--include={PURE}", "--fail-under=100")
+
+
+@nox.session(python=PYTHONS[0])
+def types(session: nox.Session) -> None:
+    """mypy strict; pyright for the completeness of the public face."""
+    session.install("-e", ".[dev]")
+    session.run("mypy")
+    session.run("pyright", "--ignoreexternal", "--verifytypes", "trio_exthost")
+
+
+@nox.session(python=PYTHONS[0])
+def lint(session: nox.Session) -> None:
+    """ruff, flake8-async, and the import contracts."""
+    session.install("-e", ".[dev]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("flake8-async", "--enable=ASYNC", "--disable=ASYNC910,ASYNC911,ASYNC913", "trio_exthost")
+    session.run("lint-imports")
+
+
+@nox.session(python=PYTHONS[0], default=False)
+def bench(session: nox.Session) -> None:
+    """The benchmarks, quick unless told otherwise."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/ledger.py", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0], default=False)
+def soak(session: nox.Session) -> None:
+    """The property tests with many more examples."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "tests/wire", "tests/effects", "tests/policy", "tests/runtime", env={"HYPOTHESIS_PROFILE": "soak"})
+
+
+@nox.session(python=PYTHONS[0], default=False)
+def demo(session: nox.Session) -> None:
+    """The demo, from an installed wheel: what a user gets."""
+    shutil.rmtree("dist", ignore_errors=True)
+    session.install("build")
+    session.run("python", "-m", "build", "--wheel", "-o", "dist")
+    session.install("--force-reinstall", "trio-exthost[demo]", "--find-links", "dist")
+    session.run("exthost", "demo")

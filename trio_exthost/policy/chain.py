@@ -1,0 +1,152 @@
+"""How answers fold into a verdict: a pure machine that says whom to ask next, and takes what came back.
+
+The order is the caller's. Each member sees the value the previous one left; the first block ends the chain. If the value
+changed after a member had answered, that member is asked once more about the final value, and a rewrite then is ignored:
+what it consented to is what will happen.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import attrs
+
+from trio_exthost.hooks.points import InterceptPoint
+from trio_exthost.policy.verdict import OnFailure, Outcome, Step, StepKind, Verdict
+
+
+class Member(Protocol):
+    """Who is asked: only its name matters to the fold."""
+
+    @property
+    def name(self) -> str:
+        """The extension's name."""
+
+
+M = TypeVar("M", bound=Member)
+
+
+@attrs.frozen
+class Answer:
+    """A usable answer. `replacement` counts only if `replaces`."""
+
+    block: bool = False
+    reason: str = ""
+    replaces: bool = False
+    replacement: Any = None
+
+
+@attrs.frozen
+class Failure:
+    """No usable answer: what happened, and the policy for it."""
+
+    kind: StepKind
+    reason: str
+    policy: OnFailure
+
+
+@attrs.define
+class _Consent(Generic[M]):
+    member: M
+    value: Any
+
+
+class Chain(Generic[M]):
+    """One pass through the members. Ask `next_member`, give `answer` or `skip`, until it returns None; then `verdict`."""
+
+    def __init__(self, point: InterceptPoint, payload: Mapping[str, Any], members: Sequence[M]) -> None:
+        """Begin with this payload. Nothing of it is changed: a rewrite makes a new one."""
+        self.point = point
+        self._original = payload
+        self._payload: dict[str, Any] = dict(payload)
+        self._todo = list(reversed(members))
+        self._consents: list[_Consent[M]] = []
+        self._is_again = False
+        self._current: M | None = None
+        self._steps: list[Step] = []
+        self._blocked: tuple[str, str] | None = None
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The payload as it stands; the next member is shown it."""
+        return self._payload
+
+    @property
+    def is_again(self) -> bool:
+        """Whether members are being asked for the second time."""
+        return self._is_again
+
+    def next_member(self) -> M | None:
+        """Whom to ask now; None when the verdict stands."""
+        if self._blocked is not None:
+            return None
+        if not self._todo and not self._is_again:
+            self._is_again = True
+            self._todo = [each.member for each in reversed(self._consents) if each.value != self._value()]
+        self._current = self._todo.pop() if self._todo else None
+        return self._current
+
+    def _value(self) -> Any:
+        return self._payload.get(self.point.value_key) if self.point.value_key else None
+
+    def answer(self, answer: Answer | Failure, seconds: float = 0.0) -> None:
+        """What the member said, or why it said nothing usable."""
+        member = self._current
+        assert member is not None, "nobody was asked"
+        self._current = None
+        if isinstance(answer, Failure):
+            self._fail(member, answer, seconds)
+        elif answer.block and self.point.can_block:
+            reason = answer.reason or f"{member.name} refused without giving a reason"
+            self._blocked = (member.name, reason)
+            self._steps.append(Step(member.name, StepKind.BLOCKED, seconds, answer.reason, is_again=self._is_again))
+        else:
+            self._accept(member, answer, seconds)
+
+    def _accept(self, member: M, answer: Answer, seconds: float) -> None:
+        before = self._value()
+        changes = answer.replaces and self.point.value_key is not None and answer.replacement != before
+        if changes and not self._is_again:
+            assert self.point.value_key is not None
+            self._payload = {**self._payload, self.point.value_key: answer.replacement}
+            step = Step(member.name, StepKind.REWROTE, seconds, answer.reason, before, answer.replacement)
+        else:
+            step = Step(
+                member.name,
+                StepKind.ALLOWED,
+                seconds,
+                answer.reason,
+                is_again=self._is_again,
+                rewrite_ignored=changes,
+            )
+        self._steps.append(step)
+        if not self._is_again and self.point.can_block:
+            self._consents.append(_Consent(member, copy.deepcopy(self._value())))
+
+    def _fail(self, member: M, failure: Failure, seconds: float) -> None:
+        self._steps.append(
+            Step(member.name, failure.kind, seconds, failure.reason, policy=failure.policy, is_again=self._is_again)
+        )
+        if failure.policy is OnFailure.BLOCK and self.point.can_block:
+            self._blocked = (member.name, f"{member.name} {failure.reason}, and its policy is to refuse then")
+
+    def skip(self, kind: StepKind) -> None:
+        """The member has no say here (it made the call itself)."""
+        assert self._current is not None, "nobody was asked"
+        self._steps.append(Step(self._current.name, kind))
+        self._current = None
+
+    def verdict(self) -> Verdict:
+        """What was decided; complete once `next_member` returned None."""
+        blocked = self._blocked
+        return Verdict(
+            event=self.point.event,
+            outcome=Outcome.BLOCK if blocked else Outcome.ALLOW,
+            value=self._payload,
+            original=self._original,
+            reason=blocked[1] if blocked else "",
+            by=blocked[0] if blocked else None,
+            steps=tuple(self._steps),
+        )

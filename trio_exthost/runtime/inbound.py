@@ -1,0 +1,142 @@
+"""What each frame of an extension does, on arrival, in the order of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.errors import MalformedReply
+from trio_exthost.runtime.replies import Answer
+from trio_exthost.wire import Fault, from_extension
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+
+LEVELS = ("info", "success", "warn", "error")
+MAX_NOTE = 16 * 1024
+
+
+def _hello(instance: Instance, frame: from_extension.Hello) -> None:
+    instance.on_hello(frame)
+
+
+def _register(instance: Instance, frame: Any) -> None:
+    instance.on_registration(frame)
+
+
+def _ready(instance: Instance, _frame: from_extension.Ready) -> None:
+    instance.on_ready()
+
+
+def _reply(instance: Instance, frame: Any) -> None:
+    """An answer: to whoever awaits exactly this type under this id."""
+    expected = instance.replies.expects(frame.id)
+    if expected == frame.TYPE:
+        if isinstance(frame, from_extension.CommandResponse):
+            _apply_command_response(instance, frame)
+        instance.replies.resolve(frame.id, Answer(frame))
+    elif expected is not None:
+        instance.report(
+            Code.REPLY_WRONG_TYPE, Severity.WARNING, f"{frame.TYPE} for id {frame.id!r}, which awaits {expected}"
+        )
+    elif instance.replies.was_given_up(frame.id):
+        instance.report(Code.REPLY_LATE, Severity.WARNING, f"{frame.TYPE} for id {frame.id!r} came too late; dropped")
+    else:
+        instance.report(
+            Code.REPLY_UNKNOWN,
+            Severity.WARNING,
+            f"{frame.TYPE} for id {frame.id!r}, an unknown reply id: never asked, or answered already",
+        )
+
+
+def _apply_command_response(instance: Instance, frame: from_extension.CommandResponse) -> None:
+    """The panel is open before the answer is: frames that follow in the stream may render it."""
+    if frame.action == "open_panel" and not frame.error and frame.open_panel is not None:
+        instance.session.panels.open(instance, frame.open_panel)
+
+
+def _call_tool(instance: Instance, frame: from_extension.CallTool) -> None:
+    instance.nested.start(frame)
+
+
+def _call_tool_cancel(instance: Instance, frame: from_extension.CallToolCancel) -> None:
+    instance.nested.cancel(frame.id)
+
+
+def _notify(instance: Instance, frame: from_extension.Notify) -> None:
+    level = frame.level if frame.level in LEVELS else "info"
+    instance.tell_client("notify", instance.name, level, frame.message[:MAX_NOTE])
+
+
+def _clear_notes(instance: Instance, _frame: from_extension.ClearNotes) -> None:
+    instance.tell_client("clear_notes", instance.name)
+
+
+def _open_panel(instance: Instance, frame: from_extension.OpenPanel) -> None:
+    instance.session.panels.open(instance, frame.panel)
+
+
+def _panel_render(instance: Instance, frame: from_extension.PanelRender) -> None:
+    instance.session.panels.render(
+        instance, from_extension.PanelSpec(frame.panel_id, frame.title, frame.lines, frame.footer)
+    )
+
+
+def _panel_close(instance: Instance, frame: from_extension.PanelClose) -> None:
+    instance.session.panels.close_by_extension(instance, frame.panel_id)
+
+
+def _submit(instance: Instance, frame: from_extension.Submit) -> None:
+    if text := frame.text.strip():
+        instance.tell_client("submit", instance.name, text)
+
+
+def _submit_slash(instance: Instance, frame: from_extension.SubmitSlash) -> None:
+    text = frame.text.strip()
+    if text.startswith("/"):
+        instance.tell_client("submit_slash", instance.name, text)
+    else:
+        instance.report(
+            Code.SUBMIT_REFUSED, Severity.WARNING, f"submit_slash must begin with a slash: {frame.text[:80]!r}"
+        )
+
+
+def _ignore(_instance: Instance, _frame: Any) -> None:
+    """shutdown_ack: the end of the process counts."""
+
+
+def _fault(instance: Instance, fault: Fault) -> None:
+    """A line or frame the protocol does not allow. A malformed answer ends the call it was meant for at once."""
+    instance.report(fault.code, Severity.ERROR if fault.fatal else Severity.WARNING, fault.message)
+    if fault.frame_id is not None:
+        expected = instance.replies.expects(fault.frame_id)
+        if expected is not None and fault.frame_type in (expected, None):
+            error = MalformedReply(fault.message, extension=instance.name)
+            instance.replies.resolve(fault.frame_id, Answer(error=error))
+    if fault.fatal:
+        instance.end(fault.code, fault.message)
+
+
+HANDLERS: Mapping[type, Callable[[Instance, Any], None]] = {
+    Fault: _fault,
+    from_extension.Hello: _hello,
+    from_extension.RegisterCommand: _register,
+    from_extension.RegisterTool: _register,
+    from_extension.Subscribe: _register,
+    from_extension.Ready: _ready,
+    from_extension.ToolResult: _reply,
+    from_extension.CommandResponse: _reply,
+    from_extension.EventInterceptResponse: _reply,
+    from_extension.CallTool: _call_tool,
+    from_extension.CallToolCancel: _call_tool_cancel,
+    from_extension.Notify: _notify,
+    from_extension.ClearNotes: _clear_notes,
+    from_extension.OpenPanel: _open_panel,
+    from_extension.PanelRender: _panel_render,
+    from_extension.PanelClose: _panel_close,
+    from_extension.Submit: _submit,
+    from_extension.SubmitSlash: _submit_slash,
+    from_extension.ShutdownAck: _ignore,
+}
+"""By frame class; every frame of the dialect has its row."""

@@ -1,0 +1,526 @@
+"""One process of one extension in one session: its life, in its own nursery.
+
+Everything that happens to it ends in `end`, once, with a cause; the instance's own task does the rest: reverse its
+effects, ask it to go, make it go, read what it wrote last, fail what is pending, and say how it ended. Its failure never
+leaves the nursery, except as a diagnostic and a state. A bug of ours does leave it.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.effects import DisposeCause
+from trio_exthost.errors import ExtensionExited, LoadError
+from trio_exthost.policy import OnFailure
+from trio_exthost.runtime.inbound import HANDLERS
+from trio_exthost.runtime.lifecycle import State, check_move
+from trio_exthost.runtime.nested import NestedCalls
+from trio_exthost.runtime.outbox import Entry, Kind, Outbox
+from trio_exthost.runtime.process import ExitStatus, Process
+from trio_exthost.runtime.pump import InputPipe
+from trio_exthost.runtime.registration import RegistrationFrame, owner_of
+from trio_exthost.runtime.replies import ReplyTable
+from trio_exthost.runtime.throttle import Throttle
+from trio_exthost.wire import Connection, Phase, from_extension, to_extension
+
+if TYPE_CHECKING:
+    from trio_exthost.packages import Candidate
+    from trio_exthost.runtime.session import Session
+
+EOF_GRACE_S = 0.25
+"""After the end of its stdout, so long for its exit: the cause then is the exit, not the closed pipe."""
+LAST_DRAIN_BYTES = 2 * 1024 * 1024
+"""What is still read of a pipe after the exit; twice the largest pipe an ordinary user can ask for."""
+
+
+_STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERING: "registering"}
+"""What it was at when its end began; `running` in every other state."""
+
+
+class _StderrSink:
+    """Where stderr goes: the log and the tail in memory."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+
+    def receive(self, data: bytes) -> None:
+        self._write(data)
+
+    def handle(self, until: float) -> bool:  # noqa: ARG002 - the pump's protocol
+        return False
+
+    def ended(self) -> None:
+        """The exit counts, not this."""
+
+
+class Instance:
+    """One incarnation. Made by its session; `run` is its task in the host's nursery."""
+
+    def __init__(self, session: Session, candidate: Candidate, number: int, rank: int) -> None:
+        """Nothing is started yet."""
+        assert candidate.manifest is not None
+        host = session.host
+        self.session = session
+        self.host = host
+        self.candidate = candidate
+        self.manifest = candidate.manifest
+        self.name = candidate.name
+        self.number = number
+        self.rank = rank
+        self.priority = self.manifest.exthost.priority
+        self.limits = host.config.limits
+        self.deadlines = host.config.deadlines
+        self.on_failure = OnFailure.BLOCK if self.manifest.exthost.on_failure == "block" else OnFailure.ALLOW
+        self.state = State.STARTING
+        self.reason = ""
+        self.error: LoadError | None = None
+        self.capabilities: frozenset[str] = frozenset()
+        self.registrations = 0
+        self.is_wire_ready = False
+        self.is_auto_ready = False
+        self.settled = trio.Event()
+        """Set once it is ready, or never will be."""
+        self.ended = trio.Event()
+        """Set once nothing of it is left."""
+        self.connection: Connection = host.new_connection()
+        self.replies = ReplyTable(host.next_id)
+        self.nested = NestedCalls(self)
+        self.log = host.open_log(self.name)
+        self._process: Process | None = None
+        self._outbox: Outbox | None = None
+        self._stdout: InputPipe | None = None
+        self._stderr: InputPipe | None = None
+        self._throttle = Throttle(self)
+        self._staged: list[RegistrationFrame] = []
+        self._has_registered = False
+        self._said_ready_early = False
+        self._last_frame_at = 0.0
+        self._changed = trio.Event()
+        self._cause: tuple[Code | None, str] | None = None
+        self._stage = ""
+        self._bug: Exception | None = None
+        self._exited = trio.Event()
+        self._status: ExitStatus | None = None
+        self._stopped_by: DisposeCause = DisposeCause.OWNER
+        self.started_at = 0.0
+        self.nursery: trio.Nursery | None = None
+
+    # --- what others ask ---
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, while there is a process."""
+        return self._process.pid if self._process is not None and not self.ended.is_set() else None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether it can be given work."""
+        return self.state is State.READY and self._cause is None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its end has begun, or has been."""
+        return self._cause is not None or self.ended.is_set()
+
+    @property
+    def outbox(self) -> Outbox:
+        """What waits to be written to it; only once it was spawned."""
+        assert self._outbox is not None, "not spawned"
+        return self._outbox
+
+    def report(self, code: Code, severity: Severity, message: str) -> None:
+        """Tell a diagnostic of this instance; it is in its log, too."""
+        self.log.note(f"{code}: {message}")
+        self.host.report(code, severity, message, instance=self)
+
+    def tell_client(self, callback: str, *arguments: Any) -> None:
+        """Call the embedder's client."""
+        self.session.tell_client(callback, *arguments)
+
+    def post(self, frame: to_extension.Frame) -> None:
+        """Queue a frame that is neither an event nor a call; nothing, once its end has come so far."""
+        if self._outbox is not None and not self._outbox.is_closing:
+            data = self.connection.send(frame)
+            self._outbox.post(Entry(data, Kind.ANSWER))
+            if self.host.instrument is not None:
+                self.host.instrument.frame_queued(self.session.id, self.name, data)
+
+    def drain(self) -> None:
+        """Handle, on the spot, whatever it has written so far."""
+        if self._stdout is not None:
+            self._stdout.drain(LAST_DRAIN_BYTES)
+
+    def stop(self, cause: DisposeCause = DisposeCause.OWNER) -> None:
+        """Ask it to end; wait for `ended`. Idempotent, never blocks: the ladder is climbed in its own task."""
+        self._stopped_by = cause
+        self.end(None, "it was asked to stop")
+
+    def end(self, code: Code | None, why: str) -> None:
+        """Its end begins, with this cause, unless it has begun. `code` is None where it was asked to."""
+        if self._cause is None:
+            self._cause = (code, why)
+            self._stage = _STAGES.get(self.state, "running")
+            if self._stdout is not None and code in (Code.FRAME_TOO_LONG, Code.FRAME_INVALID):
+                self._stdout.pause()
+            self._poke()
+
+    # --- what the wire tells (synchronous; called by the pump) ---
+
+    def receive(self, data: bytes) -> None:
+        """Bytes of its stdout."""
+        self.connection.receive_data(data)
+
+    def handle(self, until: float) -> bool:
+        """Handle buffered frames until `until`; True when some are left. A bug of ours ends this instance, loudly."""
+        next_event = self.connection.next_event
+        instrument = self.host.instrument
+        begun = time.perf_counter()
+        is_left = False
+        count = 0
+        try:
+            while (event := next_event()) is not None:
+                if instrument is not None and isinstance(event, from_extension.Frame):
+                    instrument.frame_received(self.session.id, self.name, event)
+                HANDLERS[type(event)](self, event)
+                count += 1
+                if not count & 7 and time.perf_counter() >= until:
+                    is_left = True
+                    break
+        except Exception as exc:  # noqa: BLE001 - handed to this instance's own task, which raises it in its nursery
+            self._bug = exc
+            self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
+        self._throttle.count(time.perf_counter() - begun)
+        return is_left
+
+    def watch_eof(self) -> None:
+        """Its stdout has ended: its exit should follow at once."""
+        if self.nursery is not None and not self.is_ending:
+            self.nursery.start_soon(self._watch_eof, name=f"end of output of {self.name}")
+
+    def on_hello(self, frame: from_extension.Hello) -> None:
+        """It has said who it is."""
+        self.capabilities = frozenset(frame.capabilities)
+        self._poke()
+
+    def on_registration(self, frame: RegistrationFrame) -> None:
+        """A registration: staged until it is admitted, at once effective afterwards."""
+        self._has_registered = True
+        self._last_frame_at = trio.current_time()
+        if self.state is State.READY:
+            self.session.registrar.accept(self, (frame,))
+        elif len(self._staged) < self.limits.registrations:
+            self._staged.append(frame)
+        else:
+            self.report(Code.REGISTRATION_REFUSED, Severity.WARNING, "it stages too many registrations before ready")
+
+    def on_ready(self) -> None:
+        """It says its registrations are complete."""
+        if not self.is_wire_ready and self.state is State.REGISTERING:
+            self._become_wire_ready()
+        elif self.state is State.HANDSHAKING:
+            # Scripts print hello, registrations and ready at once, without reading the hello_ack.
+            self._said_ready_early = True
+
+    def _become_wire_ready(self) -> None:
+        self.is_wire_ready = True
+        self._poke()
+        self.session.admission.advance()
+
+    def admit(self) -> None:
+        """Its registrations go into the ledger, and it is ready."""
+        self._move(State.READY)
+        staged, self._staged = self._staged, []
+        self.session.registrar.accept(self, staged)
+        self.session.welcome(self)
+        self.settled.set()
+        self._poke()
+
+    # --- its task ---
+
+    def _poke(self) -> None:
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    def _move(self, new: State) -> None:
+        old = self.state
+        check_move(old, new)
+        self.state = new
+        self.log.note(f"{old} -> {new}")
+        if self.host.instrument is not None:
+            self.host.instrument.state_changed(self.session.id, self.name, old, new)
+        self.session.rows_changed()
+
+    async def _until(self, condition: Callable[[], bool], deadline: float) -> bool:
+        """Whether `condition` holds by `deadline`; what is in the pipe already is looked at before it decides."""
+        while not condition():
+            with trio.move_on_at(deadline):
+                await self._changed.wait()
+                continue
+            self.drain()
+            return condition()
+        return True
+
+    async def run(self) -> None:
+        """Live, from the spawn to the last byte. Raises nothing but bugs of ours."""
+        self.started_at = trio.current_time()
+        try:
+            async with trio.open_nursery() as nursery:
+                self.nursery = nursery
+                if self._spawn():
+                    try:
+                        nursery.start_soon(self._write, name=f"writer of {self.name}")
+                        nursery.start_soon(self._watch_exit, name=f"exit of {self.name}")
+                        await self._live()
+                    finally:
+                        await self._end_process()
+                nursery.cancel_scope.cancel(f"extension {self.name} has ended")
+        finally:
+            self._release()
+        if self._bug is not None:
+            raise self._bug
+
+    def _spawn(self) -> bool:
+        from trio_exthost.packages import explain_spawn_error  # noqa: PLC0415 - heavy, and only where one is spawned
+
+        argv: list[str] = []
+        try:
+            argv, env = self.host.command_line(self.candidate)
+            process = self.host.spawn(argv, cwd=str(self.candidate.directory), env=env)
+        except LoadError as exc:
+            self.end(Code.LOAD_FAILED, exc.message)
+            self._fail(self._stage, hint=exc.hint)
+            return False
+        except OSError as exc:
+            self.end(Code.LOAD_FAILED, explain_spawn_error(exc, argv, self.candidate.directory))
+            self._fail(self._stage)
+            return False
+        self._process = process
+        self._outbox = Outbox(
+            process.stdin_fd,
+            self.host.flusher,
+            max_frames=self.limits.outbox_frames,
+            max_bytes=self.limits.outbox_bytes,
+            extension=self.name,
+            on_broken=self._on_broken,
+            on_drop=self._on_drop,
+            on_full=self._throttle.set_full,
+        )
+        self._stdout = InputPipe(self.host.pump, process.stdout_fd, _StdoutSink(self))
+        self._stderr = InputPipe(self.host.pump, process.stderr_fd, _StderrSink(self.log.write_stderr))
+        self._throttle.attach(self._stdout)
+        self.log.note(f"started {argv} as process {process.pid}")
+        self._move(State.HANDSHAKING)
+        return True
+
+    def _on_broken(self, why: str) -> None:
+        if self.connection.phase is not Phase.STOPPING:
+            self.end(Code.UNRESPONSIVE, why)
+
+    def _on_drop(self, count: int, first: int, last: int) -> None:
+        self.report(
+            Code.EVENTS_DROPPED, Severity.WARNING, f"{count} events were dropped (sequence {first} to {last}): it reads too slowly"
+        )
+        if self.host.instrument is not None:
+            self.host.instrument.dropped(self.session.id, self.name, count, first, last)
+
+    async def _write(self) -> None:
+        await self.outbox.write_blocked(self.deadlines.stall_s)
+
+    async def _watch_exit(self) -> None:
+        assert self._process is not None
+        await self._process.wait_exited()
+        self.drain()
+        self._exited.set()
+        self.end(Code.EXITED, "it exited by itself")
+
+    async def _watch_eof(self) -> None:
+        with trio.move_on_after(EOF_GRACE_S):
+            await self._exited.wait()
+            return
+        self.end(Code.OUTPUT_CLOSED, "it closed its output but goes on running")
+
+    async def _live(self) -> None:
+        """Handshake, registrations, and then whatever comes until its end begins."""
+        manifest_s = self.manifest.exthost.startup_timeout_s
+        hello_s = manifest_s or self.deadlines.hello_s
+
+        def has_greeted() -> bool:
+            return self.connection.phase is not Phase.HANDSHAKING or self._cause is not None
+
+        if not await self._until(has_greeted, self.started_at + hello_s):
+            self.end(
+                Code.LOAD_FAILED,
+                f"it sent no hello within {hello_s:g} s (output kept in a buffer? flush after each line; "
+                "a slow start? set exthost.startup_timeout_s in its manifest)",
+            )
+        if self._cause is None:
+            self._acknowledge()
+            await self._register()
+        while self._cause is None:
+            await self._changed.wait()
+
+    def _acknowledge(self) -> None:
+        self.post(self.session.hello_ack(self))
+        self.outbox.flush()
+        self.connection.acknowledge()
+        self._move(State.REGISTERING)
+        self._last_frame_at = trio.current_time()
+        if self._said_ready_early:
+            self._become_wire_ready()
+
+    async def _register(self) -> None:
+        """Wait for `ready`, or for the silence that counts as one, or for the cap."""
+        cap = trio.current_time() + (self.manifest.exthost.startup_timeout_s or self.deadlines.ready_cap_s)
+
+        def is_done() -> bool:
+            return self.is_wire_ready or self._cause is not None
+
+        while not is_done():
+            quiet = self._last_frame_at + self.deadlines.auto_ready_s if self._has_registered else cap
+            due = min(cap, quiet)
+            if await self._until(is_done, due):
+                return
+            if self._has_registered and self._last_frame_at + self.deadlines.auto_ready_s > due and due < cap:
+                continue
+            how = "was silent" if due < cap else "was not ready"
+            self.report(
+                Code.AUTO_READY,
+                Severity.INFO,
+                f"it sent no ready frame and {how} for {due - self._last_frame_at:.2f} s: taken as ready",
+            )
+            self.is_auto_ready = True
+            self.connection.mark_ready()
+            self._become_wire_ready()
+
+    # --- its end ---
+
+    async def _end_process(self) -> None:
+        """Reverse its effects, end its process group, read what it wrote last, fail what is pending.
+
+        Shielded: each wait in here has its own bound, together at most `stop_total_s`.
+        """
+        assert self._process is not None
+        if self._cause is None:
+            self._cause = (None, "the host is closing")
+        is_asked = self._cause[0] is None
+        self.session.admission.advance()
+        self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
+        with trio.CancelScope(shield=True):
+            if not self._exited.is_set():
+                if self.state is not State.STOPPING:
+                    self._move(State.STOPPING)
+                if not is_asked:
+                    self._fail(self._stage)
+                await self._ladder()
+        for pipe in (self._stdout, self._stderr):
+            if pipe is not None:
+                pipe.drain(LAST_DRAIN_BYTES)
+        if self._exited.is_set():
+            self._status = self._process.reap()
+        else:
+            self.report(Code.UNKILLABLE, Severity.ERROR, f"process {self._process.pid} does not end after SIGKILL")
+        if not is_asked and self.error is None:
+            self._fail(self._stage)
+
+    async def _ladder(self) -> None:
+        """shutdown and the end of its stdin; SIGTERM; SIGKILL. Each wait is bounded, and ends with the exit."""
+        assert self._process is not None
+        deadlines, process, outbox = self.deadlines, self._process, self.outbox
+        until = trio.current_time() + deadlines.stop_total_s
+        if self._bug is None:
+            self.connection.stop()
+            outbox.drop_events()
+            self.post(to_extension.Shutdown())
+            outbox.finish()
+            outbox.flush()
+            with trio.move_on_at(min(until, trio.current_time() + deadlines.stop_grace_s)):
+                await self._exited.wait()
+        outbox.close()
+        if not self._exited.is_set():
+            process.signal(signal.SIGTERM)
+            with trio.move_on_at(min(until, trio.current_time() + deadlines.term_grace_s)):
+                await self._exited.wait()
+        if not self._exited.is_set():
+            self.report(Code.KILLED, Severity.WARNING, "it ignored shutdown and SIGTERM: killed")
+            process.signal(signal.SIGKILL)
+            with trio.move_on_at(until):
+                await self._exited.wait()
+
+    def _fail(self, stage: str, hint: str = "") -> None:
+        """Keep why it failed, for whoever asked for it, and tell it once."""
+        assert self._cause is not None
+        code, why = self._cause
+        status = str(self._status) if self._status is not None else ""
+        self.reason = f"{why} ({status})" if status else why
+        self.error = LoadError(
+            why,
+            extension=self.name,
+            stage=stage,
+            exit_status=status,
+            stderr_tail=self.log.tail(),
+            log_path=str(self.log.path),
+            code=str(code or Code.LOAD_FAILED),
+            hint=hint or self.host.explain_exit(self.candidate, self._status, stage),
+        )
+        self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))
+        self.settled.set()
+
+    def _release(self) -> None:
+        """Nothing of it stays: pipes, calls, ledger. Synchronous, so that it happens in every case."""
+        status, tail = str(self._status or "its process is gone"), self.log.tail()
+        self.connection.close()
+        self.replies.fail_all(
+            lambda: ExtensionExited(
+                f"it ended before it answered ({status})", extension=self.name, exit_status=status, stderr_tail=tail
+            )
+        )
+        for pipe in (self._stdout, self._stderr):
+            if pipe is not None:
+                pipe.close()
+        if self._outbox is not None:
+            self._outbox.close()
+        if self._process is not None:
+            self._process.close()
+        is_failed = self._cause is None or self._cause[0] is not None
+        if not self.reason and self._cause is not None:
+            self.reason = self._cause[1]
+        self._move(State.FAILED if is_failed else State.STOPPED)
+        self.log.note(f"ended: {self.reason} ({status})")
+        self.log.close()
+        self.session.forget(self)
+        self.settled.set()
+        self.ended.set()
+
+    def error_fields(self) -> dict[str, Any]:
+        """What a fresh LoadError of this failure is made of: an exception is raised once, and kept for the report."""
+        error = self.error
+        assert error is not None
+        fields = ("message", "extension", "stage", "exit_status", "stderr_tail", "log_path", "code", "hint")
+        return {field: getattr(error, field) for field in fields}
+
+    @property
+    def owner(self) -> Any:
+        """Its name in the ledger."""
+        return owner_of(self)
+
+
+class _StdoutSink:
+    """Where stdout goes: the connection, and the end of it."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self.receive = instance.receive
+        self.handle = instance.handle
+
+    def ended(self) -> None:
+        instance = self._instance
+        fault = instance.connection.receive_eof()
+        if fault is not None:
+            HANDLERS[type(fault)](instance, fault)
+        instance.watch_eof()

@@ -1,0 +1,167 @@
+"""From registration frames to records of the ledger.
+
+What an extension sends before it is ready is staged; all of it is accepted together when it is admitted. One bad
+registration is refused alone, with a diagnostic that says why and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.effects import EffectKind, EffectOwner, Registration, Scope, ScopeBinding
+from trio_exthost.errors import LedgerError
+from trio_exthost.hooks import INTERCEPT_POINTS
+from trio_exthost.runtime.views import Entry
+from trio_exthost.wire import from_extension
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.session import Session
+
+RegistrationFrame = from_extension.RegisterCommand | from_extension.RegisterTool | from_extension.Subscribe
+EXPOSURES = ("", "direct", "codemode", "deferred", "model-only")
+MAX_SCHEMA_BYTES = 256 * 1024
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_COMMAND_NAME = re.compile(r"[^\s/\x00-\x1f\x7f]{1,64}")
+_PROPERTY_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def owner_of(instance: Instance) -> EffectOwner:
+    """The ledger's name for one incarnation of an extension in a session."""
+    return EffectOwner(instance.name, instance.session.id, instance.number)
+
+
+class Registrar:
+    """Accepts what the instances of one session register."""
+
+    def __init__(self, session: Session) -> None:
+        """Work on this session's ledger."""
+        self._session = session
+
+    def accept(self, instance: Instance, frames: Iterable[RegistrationFrame]) -> None:
+        """Put these into the ledger, in order; each that cannot be is refused alone. Then the views say so."""
+        session = self._session
+        binding = ScopeBinding.setup(Scope.SESSION)
+        owner = owner_of(instance)
+        for registration in self._registrations(instance, frames):
+            if instance.registrations >= instance.limits.registrations:
+                self._refuse(instance, f"it already holds {instance.registrations} registrations")
+                return
+            try:
+                accepted = session.ledger.accept(owner, binding, registration)
+            except LedgerError as exc:
+                self._refuse(instance, str(exc))
+            else:
+                instance.registrations += 1
+                session.apply(accepted.changes)
+
+    def _refuse(self, instance: Instance, why: str) -> None:
+        instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, why)
+
+    def _registrations(self, instance: Instance, frames: Iterable[RegistrationFrame]) -> Iterator[Registration]:
+        for frame in frames:
+            if isinstance(frame, from_extension.Subscribe):
+                yield from self._subscriptions(instance, frame)
+                continue
+            is_tool = isinstance(frame, from_extension.RegisterTool)
+            problem = tool_problem(frame) if isinstance(frame, from_extension.RegisterTool) else command_problem(frame)
+            taken = self._session.host_tools if is_tool else self._session.builtin_commands
+            key = frame.name if is_tool else frame.name.casefold()
+            noun = "tool" if is_tool else "command"
+            if not problem and key in taken:
+                problem = "that name is built in, and built-ins win; register it under another name"
+            if problem:
+                self._refuse(instance, f"{noun} {frame.name!r} is refused: {problem}")
+            else:
+                kind = EffectKind.TOOL if is_tool else EffectKind.COMMAND
+                yield self._registration(kind, key, Entry(instance, frame))
+
+    def _subscriptions(self, instance: Instance, frame: from_extension.Subscribe) -> Iterator[Registration]:
+        """Sets accumulate: what it has already is passed over in silence."""
+        for kind, events in (
+            (EffectKind.SUBSCRIPTION, frame.events),
+            (EffectKind.INTERCEPTION, frame.intercept),
+        ):
+            for event in dict.fromkeys(events):
+                if kind is EffectKind.INTERCEPTION and event not in INTERCEPT_POINTS:
+                    self._refuse(
+                        instance, f"interception of {event!r} is refused: the points are {', '.join(INTERCEPT_POINTS)}"
+                    )
+                    continue
+                key = f"{instance.name}:{instance.number}:{event}"
+                if self._session.ledger.active(kind, key) is None:
+                    yield self._registration(kind, key, Entry(instance, event))
+
+    def _registration(self, kind: EffectKind, key: str, value: Entry) -> Registration:
+        return Registration(kind, key, value, self._session.next_sequence())
+
+
+def command_problem(frame: from_extension.RegisterCommand) -> str:
+    """Why this command cannot be registered, or nothing."""
+    if not _COMMAND_NAME.fullmatch(frame.name):
+        return "a command's name has 1 to 64 characters, none of them a space, a slash or a control character"
+    return ""
+
+
+def tool_problem(frame: from_extension.RegisterTool) -> str:
+    """Why this tool cannot be registered, or nothing: one bad tool makes a provider refuse every request."""
+    if not _TOOL_NAME.fullmatch(frame.name):
+        return "a tool's name has 1 to 64 characters out of A-Z a-z 0-9 _ -"
+    if frame.exposure not in EXPOSURES:
+        return f"exposure {frame.exposure!r} is none of {', '.join(filter(None, EXPOSURES))}"
+    return schema_problem(frame.schema)
+
+
+def schema_problem(schema: Any) -> str:
+    """Why model providers would refuse this schema of a tool's arguments, or nothing."""
+    if not isinstance(schema, dict):
+        return f"its schema must be a JSON object, not {type(schema).__name__}"
+    if schema.get("type", "object") != "object":
+        return f"its schema must have type 'object', not {schema['type']!r}"
+    properties = schema.get("properties", {})
+    if not isinstance(properties, dict):
+        return "its schema's `properties` must be an object"
+    for key in properties:
+        if not _PROPERTY_KEY.fullmatch(key):
+            return f"property {key!r} is refused by model providers: 1 to 64 characters out of A-Z a-z 0-9 _ . -"
+    size = len(msgspec.json.encode(schema))
+    if size > MAX_SCHEMA_BYTES:
+        return f"its schema has {size} bytes, more than {MAX_SCHEMA_BYTES}"
+    return ""
+
+
+class Admission:
+    """Lets instances in at `ready`, in catalogue order, whatever order they started in.
+
+    An earlier candidate that is late is waited for until `give_up_waiting`; it joins when it is ready.
+    """
+
+    def __init__(self) -> None:
+        self._queue: list[Instance] = []
+        self._waiting = True
+
+    def expect(self, instances: Iterable[Instance]) -> None:
+        """These are being loaded together."""
+        self._waiting = True
+        self._queue.extend(instances)
+        self._queue.sort(key=lambda instance: instance.rank)
+
+    def advance(self) -> None:
+        """Admit whoever is ready and has nobody before it that is still waited for."""
+        for instance in list(self._queue):
+            if instance.is_wire_ready or instance.is_ending:
+                self._queue.remove(instance)
+                if not instance.is_ending:
+                    instance.admit()
+            elif self._waiting:
+                return
+
+    def give_up_waiting(self) -> None:
+        """The cap has passed: nobody waits for the late ones any longer."""
+        self._waiting = False
+        self.advance()

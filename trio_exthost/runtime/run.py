@@ -1,0 +1,205 @@
+"""A run: one request of the user worked off, as one call per point of the agent's life."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import trio
+
+from trio_exthost.errors import ClosedError, PayloadError
+from trio_exthost.hooks import Event
+from trio_exthost.policy import Verdict
+from trio_exthost.runtime.text import AssistantText
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.session import Session
+    from trio_exthost.runtime.toolcall import ToolCall
+
+
+@attrs.frozen
+class AgentRef:
+    """A sub-agent."""
+
+    id: str
+    """Its id."""
+    name: str = ""
+    """What it is called."""
+
+
+@attrs.define(eq=False)
+class Compaction:
+    """A compaction that runs."""
+
+    id: str
+    """Its id."""
+    message_count: int
+    """Messages before."""
+    token_estimate: int
+    """Tokens before, as estimated."""
+    status: str = "completed"
+    """How it ends: completed, failed, cancelled or timed_out; set from what leaves the block unless you set it."""
+    error: str = ""
+    """What went wrong."""
+
+
+class Run:
+    """One run. Made by `Session.open_run` only; every method is for the host's thread."""
+
+    def __init__(self, session: Session, run_id: str, *, parent: Run | None, agent: AgentRef | None) -> None:
+        self.session = session
+        self.id = run_id
+        """Unique in the host; events carry it as `agent_run_id`."""
+        self.parent = parent
+        self.agent = agent
+        self.is_closed = False
+        self._compactions = 0
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """The life of the run; a sub-agent's is told as `subagent_start` and `subagent_stop`, always both."""
+        if self.agent is None:
+            try:
+                yield
+            finally:
+                self.is_closed = True
+            return
+        about = {"agent_id": self.agent.id, "agent_run_id": self.id, "name": self.agent.name}
+        self.session.emit(Event.SUBAGENT_START, about)
+        outcome = {"status": "completed"}
+        try:
+            yield
+        except BaseException as exc:
+            outcome = _failure(exc)
+            raise
+        finally:
+            self.is_closed = True
+            if not self.session.is_closed:
+                self.session.emit(Event.SUBAGENT_STOP, {**about, **outcome})
+
+    def about(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """A payload with this run's id."""
+        return {"agent_run_id": self.id, **payload}
+
+    def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int | None:
+        """`Session.emit` with this run's id; None, and nothing told, where the session has ended."""
+        if self.session.is_closed:
+            return None
+        return self.session.emit(event, self.about(payload or {}))
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise ClosedError(f"run {self.id!r} has ended")
+
+    # --- points ---
+
+    def prompt_submitted(self, text: str, *, queued: bool = False, image_count: int = 0) -> None:
+        """The model's input was accepted: tells `user_prompt_submit`."""
+        self._check_open()
+        payload: dict[str, Any] = {"text": text}
+        if queued:
+            payload["queued"] = True
+        if image_count:
+            payload["image_count"] = image_count
+        self.emit(Event.USER_PROMPT_SUBMIT, payload)
+
+    async def system_prompt(self, base: str) -> str:
+        """The system prompt as extensions want it; begin each time with your own unmodified one.
+
+        Raises:
+          PayloadError: It is longer than `limits.system_prompt_bytes`.
+        """
+        self._check_open()
+        limit = self.session.host.config.limits.system_prompt_bytes
+        if len(base.encode("utf-8", "surrogatepass")) > limit:
+            raise PayloadError(f"the system prompt has more than {limit} bytes")
+        session = self.session
+        body = {
+            "system_prompt": base,
+            "session_id": session.id,
+            "agent_run_id": self.id,
+            "cwd": str(session.cwd),
+            "provider": session.model.provider,
+            "model": session.model.model,
+        }
+        verdict = await session.intercept("before_agent_start", body)
+        return str(verdict.value["system_prompt"])
+
+    async def turn_start(self, step: int) -> Verdict:
+        """A step of the model begins: tells `turn_start`, then asks whether it may.
+
+        Where the verdict is blocked, do not call the model; its reason is for the user.
+        """
+        self._check_open()
+        self.emit(Event.TURN_START, {"step": step})
+        return await self.session.intercept(Event.TURN_START, self.about({"step": step}))
+
+    def turn_end(self, *, stop: str = "", error: str = "") -> None:
+        """The model's answer is complete, before tools run: tells `turn_end`."""
+        self._check_open()
+        self.emit(Event.TURN_END, {key: value for key, value in (("stop", stop), ("error", error)) if value})
+
+    @asynccontextmanager
+    async def assistant_text(self, message_id: str) -> AsyncIterator[AssistantText]:
+        """One message of the model's while it streams.
+
+        On leaving, `finish` is called where it was not. Where the body raises or is cancelled, the message is discarded:
+        nobody is asked or told, and what was held stays unseen.
+        """
+        self._check_open()
+        text = AssistantText(self, message_id)
+        yield text
+        await text.finish()
+
+    def tool_call(
+        self, tool_id: str, name: str, arguments: Mapping[str, Any] | str
+    ) -> AbstractAsyncContextManager[ToolCall]:
+        """One tool call from its proposal to its one result.
+
+        Entering tells `tool_call` and asks the chain; leaving tells `tool_result`, exactly once, also when cancelled.
+        A call that is left without `execute` counts as blocked.
+
+        Args:
+          tool_id: The model's id of the call.
+          name: The tool.
+          arguments: An object, or the JSON text the model wrote; where that is no object, the call is refused.
+        """
+        self._check_open()
+        return self.session.tool_call(tool_id, name, arguments, run=self)
+
+    @contextmanager
+    def compaction(self, *, message_count: int, token_estimate: int) -> Iterator[Compaction]:
+        """The transcript is compacted: tells `pre_compact`, and always `post_compact` with how it ended."""
+        self._check_open()
+        self._compactions += 1
+        compaction = Compaction(f"{self.id}-compaction-{self._compactions}", message_count, token_estimate)
+        about = {
+            "compaction_id": compaction.id,
+            "message_count": message_count,
+            "token_estimate": token_estimate,
+        }
+        self.emit(Event.PRE_COMPACT, about)
+        outcome: dict[str, str] | None = None
+        try:
+            yield compaction
+        except BaseException as exc:
+            outcome = _failure(exc)
+            raise
+        finally:
+            if outcome is None:
+                outcome = {"status": compaction.status}
+                if compaction.error:
+                    outcome["error"] = compaction.error
+            compaction.status = outcome["status"]
+            self.emit(Event.POST_COMPACT, {**about, **outcome})
+
+
+def _failure(exc: BaseException) -> dict[str, str]:
+    """How a body that raised has ended, in zot's words."""
+    if isinstance(exc, trio.TooSlowError):
+        return {"status": "timed_out", "error": "timed out"}
+    if isinstance(exc, Exception):
+        return {"status": "failed", "error": f"{type(exc).__name__}: {exc}"}
+    return {"status": "cancelled"}

@@ -1,0 +1,43 @@
+"""A nursery for services that outlive the body they serve.
+
+Services run in a shielded scope which is unshielded when the body has left: they keep working while the body cleans up, also
+when the body is cancelled, and a body that raises does not hang on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+
+@asynccontextmanager
+async def service_nursery() -> AsyncIterator[trio.Nursery]:
+    """Yield a nursery whose tasks are cancelled once the body has left.
+
+    The body's own exception leaves unwrapped. Only when a service has raised does a group leave.
+    """
+    failure: BaseException | None = None
+    async with trio.open_nursery() as outer:
+
+        async def serve(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+            with trio.CancelScope(shield=True) as shield:
+                async with trio.open_nursery() as services:
+                    try:
+                        task_status.started(services)
+                        await trio.sleep_forever()
+                    finally:
+                        shield.shield = False
+
+        services = await outer.start(serve)
+        try:
+            yield services
+        except BaseException as exc:
+            if outer.cancel_scope.cancel_called:
+                raise  # a service has failed: its group tells, and the body's Cancelled belongs to this nursery
+            failure = exc
+        finally:
+            services.cancel_scope.cancel("the body has ended")
+    if failure is not None:
+        raise failure

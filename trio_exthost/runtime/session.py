@@ -1,0 +1,502 @@
+"""A session: one conversation of the agent, with its own ledger and its own instance of each extension."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from trio_exthost.diagnostics import Code, Diagnostic, Severity
+from trio_exthost.effects import Change, DisposeCause, EffectLedger, Scope
+from trio_exthost.errors import ClosedError, LoadError
+from trio_exthost.hooks import INTERCEPT_POINTS, NEVER_DROPPED, Event
+from trio_exthost.policy import Verdict
+from trio_exthost.runtime import chain, commands, toolcall
+from trio_exthost.runtime.bodies import fitting
+from trio_exthost.runtime.client import HostClient
+from trio_exthost.runtime.instance import Instance
+from trio_exthost.runtime.outbox import Entry, Kind
+from trio_exthost.runtime.panels import Panel, Panels
+from trio_exthost.runtime.registration import Admission, Registrar
+from trio_exthost.runtime.results import ToolResult
+from trio_exthost.runtime.run import AgentRef, Run
+from trio_exthost.runtime.status import ExtensionRow, LoadReport, row_of
+from trio_exthost.runtime.toolcall import ToolCall
+from trio_exthost.runtime.tools import HostTool, Invocation, ToolInfo, info_of_extension_tool
+from trio_exthost.runtime.views import Views
+from trio_exthost.wire import Phase, to_extension
+
+if TYPE_CHECKING:
+    from trio_exthost.packages import Candidate
+    from trio_exthost.runtime.host import Host, ModelRef
+
+Confirm = Callable[["ToolCall"], Awaitable[bool]]
+"""Asks a person whether a tool call may run, as it stands after the chain."""
+
+
+class Session:
+    """One conversation. Made by `Host.open_session` only; every method is for the host's thread."""
+
+    def __init__(
+        self,
+        host: Host,
+        session_id: str,
+        *,
+        cwd: Path,
+        client: HostClient | None,
+        tools: Sequence[HostTool],
+        model: ModelRef,
+        confirm: Confirm | None,
+        builtin_commands: Collection[str],
+    ) -> None:
+        self.host = host
+        self.id = session_id
+        self.cwd = cwd
+        self.model = model
+        self.confirm = confirm
+        self.host_tools: dict[str, HostTool] = {tool.name: tool for tool in tools}
+        self.builtin_commands = frozenset(name.casefold() for name in builtin_commands)
+        self.ledger = EffectLedger()
+        self.views = Views()
+        self.panels = Panels(self)
+        self.registrar = Registrar(self)
+        self.admission = Admission()
+        self.is_interactive = client is not None
+        self._client: HostClient = client or HostClient()
+        self._cwd_text = str(cwd)
+        self._sequence = 0
+        self._version = 1
+        self._changed = trio.Event()
+        self._is_started = False
+        self._is_closed = False
+        self._runs = 0
+        self._instances: dict[str, Instance] = {}
+        self._gone: dict[str, Instance] = {}  # the last one of each name that has ended, for its state and reason
+        self._candidates: tuple[Candidate, ...] = ()
+        self._report: LoadReport | None = None
+
+    # --- loading ---
+
+    async def load_all(self) -> LoadReport:
+        """Look for extensions and start all that count, at the same time; none holds up another.
+
+        Returns when all are ready or have failed, or after `deadlines.ready_cap_s`: late ones join when they are ready.
+        Those that run already are left alone. Then the session has started: `session_start` is told.
+
+        If this raises `trio.Cancelled`, those that were not ready are being stopped.
+        """
+        self._check_open()
+        self._candidates = tuple(await self.host.catalogue(self.host.config, self.cwd))
+        instances = [
+            self._start(candidate, rank)
+            for rank, candidate in enumerate(self._candidates)
+            if candidate.status.value == "effective" and candidate.name not in self._instances
+        ]
+        self.admission.expect(instances)
+        try:
+            with trio.move_on_after(self.host.config.deadlines.ready_cap_s):
+                for instance in instances:
+                    await instance.settled.wait()
+            for instance in instances:
+                if not instance.settled.is_set():
+                    instance.drain()
+            self.admission.give_up_waiting()
+        except trio.Cancelled:
+            for instance in instances:
+                if not instance.settled.is_set():
+                    instance.stop()
+            raise
+        self.start()
+        for instance in instances:
+            if not instance.settled.is_set():
+                instance.report(Code.READY_LATE, Severity.WARNING, "it is not ready yet; it joins when it is")
+        self._report = LoadReport.of(self.extensions(), instances)
+        return self._report
+
+    async def load(self, candidate: Candidate) -> ExtensionRow:
+        """Start one extension and wait until it is ready, however long its own deadlines let it take.
+
+        If this raises `trio.Cancelled`, it is being stopped.
+
+        Raises:
+          LoadError: It did not become ready, or one of its name runs already.
+        """
+        self._check_open()
+        if candidate.manifest is None or candidate.status.value != "effective":
+            raise LoadError(candidate.reason or "there is nothing to start", extension=candidate.name, stage="discovery")
+        if candidate.name in self._instances:
+            raise LoadError("an extension of that name is running", extension=candidate.name, stage="discovery")
+        ranks = [known.directory for known in self._candidates]
+        rank = ranks.index(candidate.directory) if candidate.directory in ranks else len(ranks)
+        if rank == len(ranks):
+            self._candidates += (candidate,)
+        instance = self._start(candidate, rank)
+        self.admission.expect([instance])
+        try:
+            await instance.settled.wait()
+            if instance.error is not None:
+                # An exit is told once what it wrote last has been read; any other failure at once.
+                fields = instance.error_fields()
+                raise LoadError(fields.pop("message"), **fields)
+        except trio.Cancelled:
+            instance.stop()
+            raise
+        return row_of(candidate, instance)
+
+    async def unload(self, name: str) -> None:
+        """Ask an extension to stop and wait until nothing of it is left; nothing if it does not run.
+
+        May be called from a tool of that very extension: the stopping is done in its own task.
+        """
+        self.host.check_thread()
+        instance = self._instances.get(name)
+        if instance is None:
+            await trio.lowlevel.checkpoint()
+            return
+        instance.stop()
+        await instance.ended.wait()
+
+    def _start(self, candidate: Candidate, rank: int) -> Instance:
+        instance = Instance(self, candidate, self.host.next_instance_number(), rank)
+        self._instances[candidate.name] = instance
+        self.host.nursery.start_soon(instance.run, name=f"extension {candidate.name} of {self.id}")
+        return instance
+
+    def extensions(self) -> tuple[ExtensionRow, ...]:
+        """Every extension there is, in catalogue order, with its state and the reason for it."""
+        return tuple(row_of(candidate, self._latest(candidate)) for candidate in self._candidates)
+
+    def _latest(self, candidate: Candidate) -> Instance | None:
+        instance = self._instances.get(candidate.name) or self._gone.get(candidate.name)
+        return instance if instance is not None and instance.candidate.directory == candidate.directory else None
+
+    @property
+    def report(self) -> LoadReport | None:
+        """What the last `load_all` found; stays until the next."""
+        return self._report
+
+    # --- the primitives ---
+
+    def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int:
+        """Tell everybody who subscribes; never blocks.
+
+        Frames of one extension keep their order: what is emitted before a call arrives before it. There is no
+        acknowledgement. An extension that reads too slowly loses its oldest waiting events (counted, reported), never
+        `session_start` and `session_end`.
+
+        Args:
+          event: Any name; extensions may subscribe to any.
+          payload: JSON values; its keys stand at the top level of the frame.
+
+        Returns:
+          The event's sequence number, strictly growing in the session.
+
+        Raises:
+          WrongThread: Called from another thread; nothing was changed.
+          PayloadError: Not JSON, not finite, or larger than a frame; nobody was told. (Not checked if nobody subscribes.)
+          ClosedError: The session has ended.
+        """
+        self.host.check_thread()
+        if self._is_closed:
+            raise ClosedError(f"session {self.id!r} has ended")
+        if not self._is_started:
+            self.start()
+        sequence = self._sequence = self._sequence + 1
+        subscribers = self.views.subscribers.get(event)
+        if subscribers or self.host.instrument is not None:
+            self._send_event(event, payload or {}, sequence, subscribers or ())
+        return sequence
+
+    def _send_event(
+        self, event: str, payload: Mapping[str, Any], sequence: int, subscribers: tuple[Instance, ...]
+    ) -> None:
+        if subscribers:
+            entry = self._event_entry(event, payload, sequence)
+            for instance in subscribers:
+                instance.outbox.post(entry)
+        if self.host.instrument is not None:
+            receivers = tuple(instance.name for instance in subscribers)
+            self.host.instrument.event_emitted(self.id, event, sequence, payload, receivers)
+
+    def _event_entry(self, event: str, payload: Mapping[str, Any], sequence: int) -> Entry:
+        """Encoded once, whoever many it goes to."""
+        limits = self.host.config.limits
+
+        def encode(body: Mapping[str, Any]) -> bytes:
+            return self.host.codec.encode(to_extension.Event(event, body, self.id, self._cwd_text, sequence))
+
+        data = encode(payload)
+        if len(data) > limits.event_body_bytes and (smaller := fitting(payload, limits)) is not payload:
+            data = encode(smaller)
+        return Entry(data, Kind.KEPT if event in NEVER_DROPPED else Kind.EVENT, sequence)
+
+    async def intercept(self, event: str, payload: Mapping[str, Any], *, origin: str = "") -> Verdict:
+        """Ask who intercepts a point, one after the other, and decide.
+
+        Order: manifest priority descending, then catalogue order, then registration. Each sees the value the previous one
+        left; the first block ends the chain; who had answered before the value changed is asked once more.
+
+        If this raises `trio.Cancelled`, a question that had not been written is withdrawn; nothing was decided.
+
+        Args:
+          event: `tool_call`, `turn_start`, `assistant_message` or `before_agent_start`.
+          payload: The request's keys, as the protocol has them.
+          origin: The extension that caused it; it is not asked about itself.
+
+        Raises:
+          ValueError: There is no such point.
+          PayloadError: The payload cannot be sent.
+          ClosedError: The session has ended.
+        """
+        self.host.check_thread()
+        if event not in INTERCEPT_POINTS:
+            raise ValueError(f"nobody can intercept {event!r}: the points are {', '.join(INTERCEPT_POINTS)}")
+        self._ensure_started()
+        return await chain.intercept(self, event, payload, origin)
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any], *, tool_id: str | None = None, run: Run | None = None
+    ) -> ToolResult:
+        """Run whoever owns the tool now: no events, no interceptors, no confirmation (`Run.tool_call` has them).
+
+        If this raises `trio.Cancelled`, a call that had not been written is withdrawn, one that had been is cancelled where
+        the extension can be told.
+
+        Raises:
+          UnknownTool: Nobody has it.
+          CallError: Its extension gave no usable answer; `may_have_run` says whether it can have begun.
+          ClosedError: The session has ended.
+        """
+        self._ensure_started()
+        invocation = Invocation(
+            session=self,
+            tool_id=tool_id or f"call-{self.next_sequence()}",
+            name=name,
+            arguments=arguments,
+            run=run,
+        )
+        return await invocation.invoke()
+
+    async def run_command(self, name: str, arguments: str | Mapping[str, Any] = "") -> commands.CommandOutcome:
+        """Run a command of an extension; at most `deadlines.command_s`.
+
+        Args:
+          name: With or without its slash, in any case.
+          arguments: The rest of the line; a mapping is sent as JSON.
+
+        Raises:
+          UnknownCommand: Nobody has it.
+          CallError: No usable answer: `CallTimedOut`, `ExtensionExited`, `Overloaded`, ...
+          ClosedError: The session has ended.
+        """
+        self._ensure_started()
+        return await commands.run_command(self, name, arguments)
+
+    # --- snapshots ---
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        return self._is_closed
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of tools, commands or states of extensions."""
+        return self._version
+
+    async def wait_changed(self, version: int) -> int:
+        """Wait until `version` is not the session's any more; the new one. At once if it is not."""
+        await trio.lowlevel.checkpoint()
+        while self._version == version:
+            await self._changed.wait()
+        return self._version
+
+    def tools(self) -> tuple[ToolInfo, ...]:
+        """Every tool there is now: the embedder's in their order, then the extensions' in order of registration."""
+        own = [ToolInfo(tool.name, tool.description, tool.schema) for tool in self.host_tools.values()]
+        records = sorted(self.views.tools.values(), key=lambda record: record.handle)
+        return (
+            *own,
+            *(
+                info_of_extension_tool(record.registration.value.descriptor, record.owner.extension_id)
+                for record in records
+            ),
+        )
+
+    def commands(self) -> tuple[commands.CommandInfo, ...]:
+        """Every command of an extension there is now, in order of registration."""
+        records = sorted(self.views.commands.values(), key=lambda record: record.handle)
+        return tuple(
+            commands.CommandInfo(
+                record.registration.value.descriptor.name,
+                record.registration.value.descriptor.description,
+                record.owner.extension_id,
+            )
+            for record in records
+        )
+
+    def panel(self, panel_id: str) -> Panel:
+        """The open panel of this id.
+
+        Raises:
+          ClosedError: There is none.
+        """
+        panel = self.panels.find(panel_id)
+        if panel is None:
+            raise ClosedError(f"no panel {panel_id!r} is open")
+        return panel
+
+    # --- the agent's level ---
+
+    @contextmanager
+    def open_run(
+        self, *, parent: Run | None = None, agent: AgentRef | None = None, run_id: str | None = None
+    ) -> Iterator[Run]:
+        """Work off one request of the user; a sub-agent's run has a parent, and is told as such.
+
+        Runs of a session may overlap. Leaving ends what extensions registered for this run.
+        """
+        self._ensure_started()
+        self._runs += 1
+        run = Run(self, run_id or f"{self.id}-run-{self._runs}", parent=parent, agent=agent)
+        with run.told():
+            try:
+                yield run
+            finally:
+                if not self._is_closed:
+                    self.apply(self.ledger.dispose_scope(Scope.RUN, run.id, cause=DisposeCause.SCOPE))
+
+    def tool_call(
+        self,
+        tool_id: str,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        *,
+        run: Run | None = None,
+        origin: str = "",
+        chain: tuple[str, ...] = (),
+        limit_s: float = float("inf"),
+    ) -> AbstractAsyncContextManager[ToolCall]:
+        """One tool call from its proposal to its one result: see `Run.tool_call`."""
+        return toolcall.open_tool_call(
+            self, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s
+        )
+
+    # --- for the runtime ---
+
+    def _check_open(self) -> None:
+        self.host.check_thread()
+        if self._is_closed:
+            raise ClosedError(f"session {self.id!r} has ended")
+
+    def _ensure_started(self) -> None:
+        self._check_open()
+        self.start()
+
+    def start(self) -> None:
+        """Tell `session_start`, once; before everything else that is told."""
+        if not self._is_started:
+            self._is_started = True
+            self.emit(Event.SESSION_START)
+
+    def welcome(self, instance: Instance) -> None:
+        """An instance was admitted: one that came after the start is told of it now."""
+        if self._is_started and instance in self.views.subscribers.get(Event.SESSION_START, ()):
+            self._send_event(Event.SESSION_START, {}, self.next_sequence(), (instance,))
+
+    def next_sequence(self) -> int:
+        """The session's next number: events, registrations, calls; strictly growing."""
+        self._sequence += 1
+        return self._sequence
+
+    def hello_ack(self, instance: Instance) -> to_extension.HelloAck:
+        """What an extension is told about its session."""
+        from trio_exthost.runtime.host import package_version  # noqa: PLC0415 - host imports this module
+
+        directory = str(instance.candidate.directory)
+        return to_extension.HelloAck(
+            protocol_version=1,
+            zot_version=self.host.config.host_version or package_version(),
+            capabilities=("call_tool",),
+            provider=self.model.provider,
+            model=self.model.model,
+            cwd=self._cwd_text,
+            extension_dir=directory,
+            data_dir=directory,
+            host=self.host.config.host_name,
+        )
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """All changes of one mutation of the ledger go into the views; then who wants to know is told."""
+        if not changes:
+            return
+        if self.views.apply(changes):
+            self._mark_changed()
+            self.host.flusher.call_soon(self._tell_tools_changed)
+        if self.host.instrument is not None:
+            self.host.instrument.effects_changed(self.id, tuple(changes))
+
+    def rows_changed(self) -> None:
+        """The state of an extension is another."""
+        self._mark_changed()
+
+    def _mark_changed(self) -> None:
+        self._version += 1
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    def _tell_tools_changed(self) -> None:
+        if not self._is_closed:
+            self.tell_client("tools_changed", self._version)
+
+    def tell_client(self, callback: str, *arguments: Any) -> None:
+        """Call the embedder's client; what it raises is a diagnostic of the host."""
+        method = getattr(self._client, callback, None)
+        if method is None:
+            return
+        try:
+            method(self, *arguments)
+        except Exception as exc:  # noqa: BLE001 - the embedder's code; a fault in it must not end an extension
+            self.host.report(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.{callback} raised {exc!r}")
+
+    def tell_diagnostic(self, diagnostic: Diagnostic) -> None:
+        """As `tell_client`, but a failing `diagnostic` callback is only counted: telling it would fail again."""
+        try:
+            self._client.diagnostic(self, diagnostic)
+        except Exception as exc:  # noqa: BLE001 - as in tell_client
+            self.host.diagnostics.add(
+                Diagnostic(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.diagnostic raised {exc!r}")
+            )
+
+    def withdraw(self, instance: Instance, cause: DisposeCause) -> None:
+        """Reverse everything an instance did here."""
+        self.apply(self.ledger.dispose_owner(instance.owner, cause=cause))
+        self.panels.close_all_of(instance)
+
+    def forget(self, instance: Instance) -> None:
+        """An instance has ended. By incarnation: the late end of an old one removes nothing of its successor."""
+        if self._instances.get(instance.name) is instance:
+            del self._instances[instance.name]
+            self._gone[instance.name] = instance
+        self._mark_changed()
+
+    async def aclose(self) -> None:
+        """End it: tell `session_end`, stop the extensions, wait for them. Idempotent; shielded, and bounded by their stop."""
+        self.host.check_thread()
+        instances = list(self._instances.values())
+        if not self._is_closed:
+            if self._is_started:
+                self.emit(Event.SESSION_END, {"reason": "shutdown"})
+            self._is_closed = True
+            for instance in instances:
+                instance.stop(DisposeCause.SHUTDOWN)
+        with trio.CancelScope(shield=True):  # each end is bounded by deadlines.stop_total_s
+            for instance in instances:
+                await instance.ended.wait()
+        self.ledger.dispose_all()
+
+
+__all__ = ["Confirm", "Session"]

@@ -1,0 +1,83 @@
+"""What the embedder sees of its extensions: a row each, always, and the report of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from trio_exthost.errors import LoadError
+from trio_exthost.runtime.lifecycle import State
+
+if TYPE_CHECKING:
+    from trio_exthost.packages import Candidate
+    from trio_exthost.runtime.instance import Instance
+
+
+@attrs.frozen
+class ExtensionRow:
+    """One extension, whatever became of it."""
+
+    name: str
+    """Its name."""
+    state: str
+    """A state of its life (`ready`, `failed`, ...), or of the catalogue (`shadowed`, `blocked`, `rejected`, ...)."""
+    reason: str = ""
+    """Why it is in this state, with the way out; empty where nothing is wrong."""
+    origin: str = ""
+    """explicit, project or user."""
+    directory: Path = Path()
+    """Where it is."""
+    version: str = ""
+    """As its manifest says."""
+    pid: int | None = None
+    """Its process, while there is one."""
+    auto_ready: bool = False
+    """Whether its silence was taken for `ready`."""
+    log_path: Path | None = None
+    """Where its stderr goes."""
+    warnings: tuple[str, ...] = ()
+    """What its manifest should be looked at for."""
+
+
+def row_of(candidate: Candidate, instance: Instance | None) -> ExtensionRow:
+    """The row of a candidate and, where there is or was one, its instance."""
+    return ExtensionRow(
+        name=candidate.name,
+        state=str(instance.state) if instance is not None else candidate.status.value,
+        reason=instance.reason if instance is not None else candidate.reason,
+        origin=candidate.origin.value,
+        directory=candidate.directory,
+        version=candidate.manifest.version if candidate.manifest is not None else "",
+        pid=instance.pid if instance is not None else None,
+        auto_ready=instance.is_auto_ready if instance is not None else False,
+        log_path=instance.log.path if instance is not None else None,
+        warnings=candidate.warnings,
+    )
+
+
+@attrs.frozen
+class LoadReport:
+    """What `Session.load_all` found."""
+
+    ready: tuple[str, ...]
+    """Names of the extensions that are ready, in catalogue order."""
+    late: tuple[str, ...]
+    """Names of those that were still starting at the cap; they join when they are ready."""
+    failed: tuple[LoadError, ...]
+    """Why each of the others did not become ready."""
+    rows: tuple[ExtensionRow, ...]
+    """Every extension there is, also those that were not to be started."""
+
+    @classmethod
+    def of(cls, rows: tuple[ExtensionRow, ...], instances: Iterable[Instance]) -> LoadReport:
+        """The report as things stand now."""
+        started = list(instances)
+        return cls(
+            ready=tuple(row.name for row in rows if row.state == State.READY),
+            late=tuple(each.name for each in started if not each.settled.is_set()),
+            failed=tuple(each.error for each in started if each.error is not None),
+            rows=rows,
+        )

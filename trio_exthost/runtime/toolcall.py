@@ -1,0 +1,261 @@
+"""A tool call has one owner: proposal, chain, confirmation, execution, and exactly one result, also when cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from trio_exthost.errors import CallError, CallTimedOut, PayloadError
+from trio_exthost.hooks import Event
+from trio_exthost.policy import Outcome, Verdict
+from trio_exthost.runtime.bodies import result_body
+from trio_exthost.runtime.results import ToolResult, ToolStatus
+from trio_exthost.runtime.tools import Invocation, Progress
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.run import Run
+    from trio_exthost.runtime.session import Confirm, Session
+
+PROGRESS_KEPT = 64
+"""Progress notes that wait for a reader; then the oldest go."""
+
+
+class ToolCall:
+    """One call of a tool, as the chain left it. Made by `Run.tool_call`."""
+
+    def __init__(
+        self,
+        session: Session,
+        tool_id: str,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        *,
+        run: Run | None,
+        origin: str,
+        chain: tuple[str, ...],
+        limit_s: float,
+    ) -> None:
+        self.session = session
+        self.run = run
+        self.tool_id = tool_id
+        self.name = name
+        self.origin = origin
+        self.verdict: Verdict
+        """What the chain decided; set on entering."""
+        self.result: ToolResult | None = None
+        """The result, once there is one."""
+        self.executed = False
+        """Whether the tool was begun."""
+        self.confirmed: bool | None = None
+        """What a person said; None: nobody was asked."""
+        self.problem = ""
+        """Why the arguments cannot be used, or nothing."""
+        self._chain = chain
+        self._limit_s = limit_s
+        self._raw = arguments if isinstance(arguments, str) else ""
+        self._send_progress, self.progress = trio.open_memory_channel[Progress](PROGRESS_KEPT)
+        """`progress` receives what the running tool tells; it ends with the call."""
+        self._original = self._parse(arguments)
+
+    def _parse(self, arguments: Mapping[str, Any] | str) -> Mapping[str, Any]:
+        """Arguments as an object; models write them as JSON text, and not always well."""
+        value: object = arguments
+        if isinstance(arguments, str):
+            try:
+                value = msgspec.json.decode(arguments or "{}")
+            except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+                self.problem = f"the arguments are not JSON: {exc}"
+                return {}
+        if not isinstance(value, Mapping):
+            self.problem = f"the arguments must be a JSON object, not {type(value).__name__}"
+            return {}
+        return value
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments as they stand at the end of the chain; the model's own are in `verdict.original`."""
+        return self.verdict.value["tool_args"]  # type: ignore[no-any-return]
+
+    # --- entering and leaving ---
+
+    async def _enter(self) -> None:
+        payload = self._with_origin(
+            {"tool_id": self.tool_id, "tool_name": self.name, "tool_args": dict(self._original)}
+        )
+        self.verdict = Verdict(Event.TOOL_CALL, Outcome.BLOCK, payload, payload, reason=self.problem)
+        self._emit(Event.TOOL_CALL, payload)
+        if self.problem:
+            await trio.lowlevel.checkpoint()
+            return
+        self.verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin)
+
+    def _leave(self, error: BaseException | None) -> None:
+        """Exactly one `tool_result`; synchronous, so that a cancelled call has one too."""
+        self._send_progress.close()
+        result = self.result
+        if result is None:
+            result = ToolResult.error("cancelled", ToolStatus.CANCELLED)
+            if error is None:
+                result = ToolResult.error(self._refusal() or "the call was not executed", ToolStatus.BLOCKED)
+            elif isinstance(error, Exception):
+                result = ToolResult.error(f"{type(error).__name__}: {error}")
+            self.result = result
+        body: dict[str, Any] = {"tool_id": self.tool_id, "tool_name": self.name}
+        body |= {"tool_args_raw": self._raw} if self.problem and self._raw else {"tool_args": dict(self.arguments)}
+        body |= {"status": result.status.value, "executed": self.executed, "result": result_body(result)}
+        self._emit(Event.TOOL_RESULT, self._with_origin(body))
+
+    def _with_origin(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, "origin_extension": self.origin} if self.origin else body
+
+    def _emit(self, event: Event, body: Mapping[str, Any]) -> None:
+        if self.run is not None:
+            self.run.emit(event, body)
+        elif not self.session.is_closed:
+            self.session.emit(event, body)
+
+    # --- what the agent does with it ---
+
+    async def confirm(self, ask: Confirm | None = None) -> bool:
+        """Ask a person, with `permission` events around it; False forbids `execute`.
+
+        If this raises `trio.Cancelled`, the decision is told as `cancelled`, and the call cannot be executed.
+
+        Args:
+          ask: Asks, given this call; the session's `confirm` if not given. With neither, nobody is asked, and the answer
+            is what the chain decided: yes, unless it wants a person asked.
+        """
+        ask = ask or self.session.confirm
+        if self.verdict.blocked:
+            await trio.lowlevel.checkpoint()
+            self.confirmed = False
+            return False
+        if ask is None:
+            await trio.lowlevel.checkpoint()
+            self.decide(approved=self.verdict.allowed, source="policy")
+            return self.verdict.allowed
+        about = self._with_origin({"tool_id": self.tool_id, "tool_name": self.name})
+        preview = f"{self.name} {msgspec.json.encode(self.arguments).decode()}"[:200]
+        self._emit(Event.TOOL_CONFIRMATION_REQUESTED, {**about, "tool_preview": preview})
+        decision = "cancelled"
+        try:
+            self.confirmed = False
+            self.confirmed = bool(await ask(self))
+            decision = "approved" if self.confirmed else "denied"
+        finally:
+            self._tell_decision(decision, "user", "")
+        return self.confirmed
+
+    def decide(self, *, approved: bool, source: str = "remembered", reason: str = "") -> None:
+        """Record a decision that no person was asked for now; tells `permission_decision`.
+
+        Args:
+          approved: Whether it may run.
+          source: remembered, policy or yolo.
+          reason: Why.
+        """
+        self.confirmed = approved
+        self._tell_decision("approved" if approved else "denied", source, reason)
+
+    def _tell_decision(self, decision: str, source: str, reason: str) -> None:
+        body = {
+            "tool_id": self.tool_id,
+            "tool_name": self.name,
+            "decision": decision,
+            "source": source,
+            "stage": "pre_execution",
+        }
+        self._emit(Event.PERMISSION_DECISION, self._with_origin({**body, "reason": reason} if reason else body))
+
+    def _refusal(self) -> str:
+        """Why it must not run, or nothing: the text the model is shown."""
+        if self.problem:
+            return self.problem
+        if self.verdict.blocked:
+            return self.verdict.reason
+        if self.confirmed is False:
+            return "the user did not allow this call"
+        if self.verdict.outcome is Outcome.ASK and self.confirmed is None:
+            return "an extension wants the user asked about this call, and nobody was"
+        return ""
+
+    async def execute(self) -> ToolResult:
+        """Run whoever owns the name now, or refuse with the reason. Once.
+
+        Never raises for a fault of the tool: that is a result with `is_error`, whose text is for the model. If this raises
+        `trio.Cancelled`, the call is given up, and `tool_result` says `cancelled`.
+
+        Raises:
+          RuntimeError: It was executed before.
+        """
+        if self.result is not None or self.executed:
+            raise RuntimeError(f"tool call {self.tool_id!r} was executed before")
+        refusal = self._refusal()
+        if refusal:
+            await trio.lowlevel.checkpoint()
+            self.result = ToolResult.error(refusal, ToolStatus.BLOCKED, may_have_run=False)
+            return self.result
+        self.executed = True
+        try:
+            self.result = await self._invocation().invoke()
+        except CallTimedOut as exc:
+            self.result = ToolResult.error(str(exc), ToolStatus.TIMED_OUT, may_have_run=exc.may_have_run)
+        except (CallError, PayloadError) as exc:
+            may_have_run = isinstance(exc, CallError) and exc.may_have_run
+            self.executed = may_have_run
+            self.result = ToolResult.error(str(exc), may_have_run=may_have_run)
+        except Exception as exc:  # noqa: BLE001 - the embedder's tool: its fault is the model's to read, not ours to raise
+            self.result = ToolResult.error(f"{type(exc).__name__}: {exc}")
+        return self.result
+
+    def _invocation(self) -> Invocation:
+        return Invocation(
+            session=self.session,
+            tool_id=self.tool_id,
+            name=self.name,
+            arguments=self.arguments,
+            run=self.run,
+            origin=self.origin,
+            chain=self._chain,
+            limit_s=self._limit_s,
+            send_progress=self._note_progress,
+        )
+
+    def _note_progress(self, progress: Progress) -> None:
+        try:
+            self._send_progress.send_nowait(progress)
+        except trio.WouldBlock:
+            self.progress.receive_nowait()
+            self._send_progress.send_nowait(progress)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            """Nobody listens (any more)."""
+
+
+@asynccontextmanager
+async def open_tool_call(
+    session: Session,
+    tool_id: str,
+    name: str,
+    arguments: Mapping[str, Any] | str,
+    *,
+    run: Run | None,
+    origin: str,
+    chain: tuple[str, ...],
+    limit_s: float,
+) -> AsyncIterator[ToolCall]:
+    """A tool call from its proposal to its result: see `Run.tool_call`."""
+    call = ToolCall(session, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s)
+    error: BaseException | None = None
+    try:
+        await call._enter()  # noqa: SLF001 - its own module
+        yield call
+    except BaseException as exc:
+        error = exc
+        raise
+    finally:
+        call._leave(error)  # noqa: SLF001 - its own module
+        call.progress.close()
