@@ -1,7 +1,7 @@
 """Frames an extension sends: a frozen class each, named as their `type` on the wire.
 
-Fields keep the wire's names; unknown keys are ignored, wrong types refused (the codec's work). A field that an extension
-may leave out has the value the host then assumes.
+Fields keep the wire's names; unknown keys are ignored, wrong types refused (the codec's work). A field that an
+extension may leave out has the value the host then assumes.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class CommandResponse:
 
 @attrs.frozen
 class EventInterceptResponse:
-    """Answer to `event_intercept`. None for `modified_args` and `system_prompt` means: keep; an empty prompt removes it."""
+    """Answer to `event_intercept`. None keeps `modified_args` or `system_prompt`; an empty prompt removes it."""
 
     TYPE: ClassVar[str] = "event_intercept_response"
     id: str

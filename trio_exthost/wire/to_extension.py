@@ -1,6 +1,7 @@
 """Frames the host sends: a frozen class each, named as their `type` on the wire.
 
-A field at its default is left out of the encoded frame, as zot does, except those marked `always=True` in their metadata.
+A field at its default is left out of the encoded frame, as zot does, except those marked `always=True` in their
+metadata.
 """
 
 from __future__ import annotations
