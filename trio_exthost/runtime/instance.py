@@ -210,8 +210,10 @@ class Instance:
 
     def on_registration(self, frame: RegistrationFrame) -> None:
         """A registration: staged until it is admitted, at once effective afterwards."""
-        self._has_registered = True
         self._last_frame_at = trio.current_time()
+        if not self._has_registered:
+            self._has_registered = True
+            self._poke()
         if self.state is State.READY:
             self.session.registrar.accept(self, (frame,))
         elif len(self._staged) < self.limits.registrations:
@@ -376,27 +378,28 @@ class Instance:
 
     async def _register(self) -> None:
         """Wait for `ready`, or for the silence that counts as one, or for the cap."""
-        cap = trio.current_time() + (self.manifest.exthost.startup_timeout_s or self.deadlines.ready_cap_s)
+        cap = trio.current_time() + self.deadlines.ready_cap_s
 
         def is_done() -> bool:
             return self.is_wire_ready or self._cause is not None
 
         while not is_done():
-            quiet = self._last_frame_at + self.deadlines.auto_ready_s if self._has_registered else cap
-            due = min(cap, quiet)
-            if await self._until(is_done, due):
-                return
-            if self._has_registered and self._last_frame_at + self.deadlines.auto_ready_s > due and due < cap:
+            had_registered = self._has_registered
+            due = min(cap, self._quiet_at()) if had_registered else cap
+            if await self._until(lambda had=had_registered: is_done() or self._has_registered != had, due):
                 continue
-            how = "was silent" if due < cap else "was not ready"
-            self.report(
-                Code.AUTO_READY,
-                Severity.INFO,
-                f"it sent no ready frame and {how} for {due - self._last_frame_at:.2f} s: taken as ready",
-            )
+            now = trio.current_time()
+            if now < cap and now < self._quiet_at():
+                continue  # a frame came while it was silent: the window begins anew
+            how = "registered nothing more" if now < cap else f"{self.deadlines.ready_cap_s:g} s had passed"
+            self.report(Code.AUTO_READY, Severity.INFO, f"it sent no ready frame, and {how}: taken as ready")
             self.is_auto_ready = True
             self.connection.mark_ready()
             self._become_wire_ready()
+
+    def _quiet_at(self) -> float:
+        """When its silence counts as ready."""
+        return self._last_frame_at + self.deadlines.auto_ready_s
 
     # --- its end ---
 
