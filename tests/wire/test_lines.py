@@ -1,0 +1,127 @@
+"""Bytes to lines."""
+
+from __future__ import annotations
+
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trio_exthost.wire import LineSplitter, LineTooLong
+
+
+def drain(splitter: LineSplitter) -> list[bytes | LineTooLong]:
+    found = []
+    while (line := splitter.next_line()) is not None:
+        found.append(line)
+    return found
+
+
+def split(pieces: list[bytes], max_line: int = 100, stop_line: int = 1000) -> list[bytes | LineTooLong | None]:
+    """What comes out of these pieces, drained after each, and what is left at the end."""
+    splitter = LineSplitter(max_line, stop_line)
+    found: list[bytes | LineTooLong | None] = []
+    for piece in pieces:
+        splitter.feed(piece)
+        found += drain(splitter)
+    return [*found, splitter.end()]
+
+
+def model(data: bytes, max_line: int, stop_line: int) -> list[bytes | LineTooLong | None]:
+    """The same from the whole stream, the plain way."""
+    found: list[bytes | LineTooLong | None] = []
+    *lines, rest = data.split(b"\n")
+    for raw, whole in [*((line, True) for line in lines), (rest, False)]:
+        content = raw.removesuffix(b"\r")
+        if len(content) > max_line:
+            head = raw[: min(64, max_line + 1)]
+            found.append(LineTooLong(max_line + 1, head, False))
+            if len(raw) > max(stop_line, max_line):
+                found.append(LineTooLong(max(stop_line, max_line) + 1, head, True))
+            rest = b""
+        elif whole and content.strip(b"\r"):
+            found.append(content)
+    return [*found, rest.rstrip(b"\r") or None]
+
+
+@given(strategies.streams, strategies.cuts, st.integers(1, 80), st.integers(1, 250))
+def test_any_split_of_the_bytes_gives_the_same_lines(
+    data: bytes, places: list[int], max_line: int, stop_line: int
+) -> None:
+    expected = model(data, max_line, stop_line)
+    assert split([data], max_line, stop_line) == expected
+    assert split(strategies.cut(data, places), max_line, stop_line) == expected
+    assert split([bytes([byte]) for byte in data], max_line, stop_line) == expected
+
+
+@given(st.text(alphabet="a\r\n", max_size=14), strategies.cuts, st.integers(0, 4), st.integers(0, 6))
+def test_any_split_near_the_bounds_gives_the_same_lines(
+    data: str, places: list[int], max_line: int, stop_line: int
+) -> None:
+    raw = data.encode()
+    assert split(strategies.cut(raw, places), max_line, stop_line) == model(raw, max_line, stop_line)
+
+
+def test_characters_that_others_take_for_line_ends_do_not_split() -> None:
+    line = '{"a":"\u2028\u2029\x85\x0b\x0c\x1c"}\r x'.encode()
+    assert split([line + b"\n"]) == [line, None]
+
+
+def test_crlf_and_blank_lines_are_no_lines() -> None:
+    assert split([b"\r\n\n\na\r\n\r\r\n\nb\r\r\n"]) == [b"a", b"b\r", None]
+
+
+def test_a_run_of_blank_lines_is_one_step() -> None:
+    splitter = LineSplitter(10, 10)
+    splitter.feed(b"\n" * 100_000 + b"a\n")
+    assert splitter.next_line() == b"a"
+
+
+def test_a_line_of_the_bound_passes_and_one_byte_more_does_not() -> None:
+    for end in (b"\n", b"\r\n"):
+        for size in (7, 8):
+            assert split([b"x" * size + end], 8) == [b"x" * size, None]
+        assert split([b"x" * 9 + end + b"y\n"], 8) == [LineTooLong(9, b"x" * 9, False), b"y", None]
+
+
+def test_a_line_over_the_bound_is_reported_before_it_ends() -> None:
+    splitter = LineSplitter(8, 20)
+    splitter.feed(b"x" * 9)
+    assert drain(splitter) == [LineTooLong(9, b"x" * 9, False)]
+    splitter.feed(b"x" * 11)
+    assert drain(splitter) == []
+    splitter.feed(b"x")
+    assert drain(splitter) == [LineTooLong(21, b"x" * 9, True)]
+    splitter.feed(b"x" * 100 + b"\nnext\n")
+    assert drain(splitter) == [b"next"]
+
+
+def test_a_thrown_away_line_occupies_no_memory() -> None:
+    splitter = LineSplitter(100, 10_000_000)
+    for _ in range(50):
+        splitter.feed(b"x" * 65536)
+        drain(splitter)
+        assert len(splitter._buffer) == 0
+    assert splitter.end() is None
+
+
+def test_a_long_line_in_small_pieces_is_searched_once() -> None:
+    splitter = LineSplitter(1 << 20, 1 << 20)
+    for _ in range(1000):
+        splitter.feed(b"x" * 100)
+        assert splitter.next_line() is None
+        assert splitter._scanned == len(splitter._buffer)
+    splitter.feed(b"\n")
+    assert splitter.next_line() == b"x" * 100_000
+
+
+def test_a_cr_at_the_bound_waits_for_its_line_feed() -> None:
+    assert split([b"xxxx\r", b"\n"], 4) == [b"xxxx", None]
+    assert split([b"xxxx\r", b"x\n"], 4) == [LineTooLong(5, b"xxxx\r", False), None]
+
+
+def test_the_unterminated_rest_is_given_once_at_the_end() -> None:
+    splitter = LineSplitter(100, 100)
+    splitter.feed(b"a\nrest\r")
+    assert drain(splitter) == [b"a"]
+    assert splitter.end() == b"rest"
+    assert splitter.end() is None
