@@ -7,7 +7,6 @@ leaves the nursery, except as a diagnostic and a state. A bug of ours does leave
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,41 +21,18 @@ from trio_exthost.runtime.inbound import HANDLERS
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
 from trio_exthost.runtime.outbox import Entry, Kind, Outbox
-from trio_exthost.runtime.process import ExitStatus, Process
-from trio_exthost.runtime.pump import InputPipe
+from trio_exthost.runtime.process import ExitStatus
 from trio_exthost.runtime.registration import RegistrationFrame, owner_of
 from trio_exthost.runtime.replies import ReplyTable
-from trio_exthost.runtime.throttle import Throttle
+from trio_exthost.runtime.transport import Transport
 from trio_exthost.wire import Connection, Phase, from_extension, to_extension
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.session import Session
 
-EOF_GRACE_S = 0.25
-"""After the end of its stdout, so long for its exit: the cause then is the exit, not the closed pipe."""
-LAST_DRAIN_BYTES = 2 * 1024 * 1024
-"""What is still read of a pipe after the exit; twice the largest pipe an ordinary user can ask for."""
-
-
 _STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERING: "registering"}
 """What it was at when its end began; `running` in every other state."""
-
-
-class _StderrSink:
-    """Where stderr goes: the log and the tail in memory."""
-
-    def __init__(self, write: Callable[[bytes], None]) -> None:
-        self._write = write
-
-    def receive(self, data: bytes) -> None:
-        self._write(data)
-
-    def handle(self, until: float) -> bool:  # noqa: ARG002 - the pump's protocol
-        return False
-
-    def ended(self) -> None:
-        """The exit counts, not this."""
 
 
 class Instance:
@@ -92,11 +68,7 @@ class Instance:
         self.replies = ReplyTable(host.next_id)
         self.nested = NestedCalls(self)
         self.log = host.open_log(self.name)
-        self._process: Process | None = None
-        self._outbox: Outbox | None = None
-        self._stdout: InputPipe | None = None
-        self._stderr: InputPipe | None = None
-        self._throttle = Throttle(self)
+        self._transport: Transport | None = None
         self._staged: list[RegistrationFrame] = []
         self._has_registered = False
         self._said_ready_early = False
@@ -105,8 +77,6 @@ class Instance:
         self._cause: tuple[Code | None, str] | None = None
         self._stage = ""
         self._bug: Exception | None = None
-        self._exited = trio.Event()
-        self._status: ExitStatus | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
         self.started_at = 0.0
         self.nursery: trio.Nursery | None = None
@@ -116,7 +86,7 @@ class Instance:
     @property
     def pid(self) -> int | None:
         """Process id, while there is a process."""
-        return self._process.pid if self._process is not None and not self.ended.is_set() else None
+        return self._transport.process.pid if self._transport is not None and not self.ended.is_set() else None
 
     @property
     def is_available(self) -> bool:
@@ -131,8 +101,8 @@ class Instance:
     @property
     def outbox(self) -> Outbox:
         """What waits to be written to it; only once it was spawned."""
-        assert self._outbox is not None, "not spawned"
-        return self._outbox
+        assert self._transport is not None, "not spawned"
+        return self._transport.outbox
 
     def report(self, code: Code, severity: Severity, message: str) -> None:
         """Tell a diagnostic of this instance; it is in its log, too."""
@@ -145,16 +115,16 @@ class Instance:
 
     def post(self, frame: to_extension.Frame) -> None:
         """Queue a frame that is neither an event nor a call; nothing, once its end has come so far."""
-        if self._outbox is not None and not self._outbox.is_closing:
+        if self._transport is not None and not self.outbox.is_closing:
             data = self.connection.send(frame)
-            self._outbox.post(Entry(data, Kind.ANSWER))
+            self.outbox.post(Entry(data, Kind.ANSWER))
             if self.host.instrument is not None:
                 self.host.instrument.frame_queued(self.session.id, self.name, data)
 
     def drain(self) -> None:
         """Handle, on the spot, whatever it has written so far."""
-        if self._stdout is not None:
-            self._stdout.drain(LAST_DRAIN_BYTES)
+        if self._transport is not None:
+            self._transport.drain()
 
     def stop(self, cause: DisposeCause = DisposeCause.OWNER) -> None:
         """Ask it to end; wait for `ended`. Idempotent, never blocks: the ladder is climbed in its own task."""
@@ -166,8 +136,8 @@ class Instance:
         if self._cause is None:
             self._cause = (code, why)
             self._stage = _STAGES.get(self.state, "running")
-            if self._stdout is not None and code in (Code.FRAME_TOO_LONG, Code.FRAME_INVALID):
-                self._stdout.pause()
+            if self._transport is not None and code is Code.FRAME_TOO_LONG:
+                self._transport.stdout.pause()  # it floods: what more comes is of no use
             self._poke()
 
     # --- what the wire tells (synchronous; called by the pump) ---
@@ -195,13 +165,14 @@ class Instance:
         except Exception as exc:  # noqa: BLE001 - handed to this instance's own task, which raises it in its nursery
             self._bug = exc
             self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
-        self._throttle.count(time.perf_counter() - begun)
+        if self._transport is not None:
+            self._transport.throttle.count(time.perf_counter() - begun)
         return is_left
 
     def watch_eof(self) -> None:
         """Its stdout has ended: its exit should follow at once."""
-        if self.nursery is not None and not self.is_ending:
-            self.nursery.start_soon(self._watch_eof, name=f"end of output of {self.name}")
+        if self.nursery is not None and self._transport is not None and not self.is_ending:
+            self.nursery.start_soon(self._transport.watch_eof, name=f"end of output of {self.name}")
 
     def on_hello(self, frame: from_extension.Hello) -> None:
         """It has said who it is."""
@@ -274,78 +245,53 @@ class Instance:
         try:
             async with trio.open_nursery() as nursery:
                 self.nursery = nursery
-                if self._spawn():
+                transport = self._spawn()
+                if transport is not None:
                     try:
-                        nursery.start_soon(self._write, name=f"writer of {self.name}")
-                        nursery.start_soon(self._watch_exit, name=f"exit of {self.name}")
+                        nursery.start_soon(transport.write, name=f"writer of {self.name}")
+                        nursery.start_soon(transport.watch_exit, name=f"exit of {self.name}")
                         await self._live()
                     finally:
-                        await self._end_process()
+                        await self._wind_up(transport)
                 nursery.cancel_scope.cancel(f"extension {self.name} has ended")
         finally:
             self._release()
         if self._bug is not None:
             raise self._bug
 
-    def _spawn(self) -> bool:
+    def _spawn(self) -> Transport | None:
         from trio_exthost.packages import explain_spawn_error  # noqa: PLC0415 - heavy, and only where one is spawned
 
         argv: list[str] = []
         try:
             argv, env = self.host.command_line(self.candidate)
-            process = self.host.spawn(argv, cwd=str(self.candidate.directory), env=env)
+            transport = Transport(self, argv, env, stdout=_StdoutSink(self), on_broken=self._on_broken)
         except LoadError as exc:
             self.end(Code.LOAD_FAILED, exc.message)
-            self._fail(self._stage, hint=exc.hint)
-            return False
+            self._fail(hint=exc.hint)
+            return None
         except OSError as exc:
             self.end(Code.LOAD_FAILED, explain_spawn_error(exc, argv, self.candidate.directory))
-            self._fail(self._stage)
-            return False
-        self._process = process
-        self._outbox = Outbox(
-            process.stdin_fd,
-            self.host.flusher,
-            max_frames=self.limits.outbox_frames,
-            max_bytes=self.limits.outbox_bytes,
-            extension=self.name,
-            on_broken=self._on_broken,
-            on_drop=self._on_drop,
-            on_full=self._throttle.set_full,
-        )
-        self._stdout = InputPipe(self.host.pump, process.stdout_fd, _StdoutSink(self))
-        self._stderr = InputPipe(self.host.pump, process.stderr_fd, _StderrSink(self.log.write_stderr))
-        self._throttle.attach(self._stdout)
-        self.log.note(f"started {argv} as process {process.pid}")
+            self._fail()
+            return None
+        self._transport = transport
+        self.log.note(f"started {argv} as process {transport.process.pid}")
         self._move(State.HANDSHAKING)
-        return True
+        return transport
 
     def _on_broken(self, why: str) -> None:
         if self.connection.phase is not Phase.STOPPING:
             self.end(Code.UNRESPONSIVE, why)
 
-    def _on_drop(self, count: int, first: int, last: int) -> None:
+    def on_drop(self, count: int, first: int, last: int) -> None:
+        """Events for it were dropped."""
         self.report(
-            Code.EVENTS_DROPPED, Severity.WARNING, f"{count} events were dropped (sequence {first} to {last}): it reads too slowly"
+            Code.EVENTS_DROPPED,
+            Severity.WARNING,
+            f"{count} events were dropped (sequence {first} to {last}): it reads too slowly",
         )
         if self.host.instrument is not None:
             self.host.instrument.dropped(self.session.id, self.name, count, first, last)
-
-    async def _write(self) -> None:
-        await self.outbox.write_blocked(self.deadlines.stall_s)
-
-    async def _watch_exit(self) -> None:
-        assert self._process is not None
-        await self._process.wait_exited()
-        self.drain()
-        self._exited.set()
-        self.end(Code.EXITED, "it exited by itself")
-
-    async def _watch_eof(self) -> None:
-        with trio.move_on_after(EOF_GRACE_S):
-            await self._exited.wait()
-            return
-        self.end(Code.OUTPUT_CLOSED, "it closed its output but goes on running")
 
     async def _live(self) -> None:
         """Handshake, registrations, and then whatever comes until its end begins."""
@@ -403,59 +349,27 @@ class Instance:
 
     # --- its end ---
 
-    async def _end_process(self) -> None:
-        """Reverse its effects, end its process group, read what it wrote last, fail what is pending.
-
-        Shielded: each wait in here has its own bound, together at most `stop_total_s`.
-        """
-        assert self._process is not None
+    async def _wind_up(self, transport: Transport) -> None:
+        """Reverse its effects, then end its process and read what it wrote last. Shielded, at most `stop_total_s`."""
         if self._cause is None:
-            self._cause = (None, "the host is closing")
+            self.end(None, "the host is closing")
+        assert self._cause is not None
         is_asked = self._cause[0] is None
         self.session.admission.advance()
         self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
-        with trio.CancelScope(shield=True):
-            if not self._exited.is_set():
-                if self.state is not State.STOPPING:
-                    self._move(State.STOPPING)
-                if not is_asked:
-                    self._fail(self._stage)
-                await self._ladder()
-        for pipe in (self._stdout, self._stderr):
-            if pipe is not None:
-                pipe.drain(LAST_DRAIN_BYTES)
-        if self._exited.is_set():
-            self._status = self._process.reap()
-        else:
-            self.report(Code.UNKILLABLE, Severity.ERROR, f"process {self._process.pid} does not end after SIGKILL")
+        if not transport.exited.is_set():
+            self._move(State.STOPPING)
+            if not is_asked:
+                self._fail()
+        await transport.end(gently=self._bug is None)
         if not is_asked and self.error is None:
-            self._fail(self._stage)
+            self._fail()
 
-    async def _ladder(self) -> None:
-        """shutdown and the end of its stdin; SIGTERM; SIGKILL. Each wait is bounded, and ends with the exit."""
-        assert self._process is not None
-        deadlines, process, outbox = self.deadlines, self._process, self.outbox
-        until = trio.current_time() + deadlines.stop_total_s
-        if self._bug is None:
-            self.connection.stop()
-            outbox.drop_events()
-            self.post(to_extension.Shutdown())
-            outbox.finish()
-            outbox.flush()
-            with trio.move_on_at(min(until, trio.current_time() + deadlines.stop_grace_s)):
-                await self._exited.wait()
-        outbox.close()
-        if not self._exited.is_set():
-            process.signal(signal.SIGTERM)
-            with trio.move_on_at(min(until, trio.current_time() + deadlines.term_grace_s)):
-                await self._exited.wait()
-        if not self._exited.is_set():
-            self.report(Code.KILLED, Severity.WARNING, "it ignored shutdown and SIGTERM: killed")
-            process.signal(signal.SIGKILL)
-            with trio.move_on_at(until):
-                await self._exited.wait()
+    @property
+    def _status(self) -> ExitStatus | None:
+        return self._transport.status if self._transport is not None else None
 
-    def _fail(self, stage: str, hint: str = "") -> None:
+    def _fail(self, hint: str = "") -> None:
         """Keep why it failed, for whoever asked for it, and tell it once."""
         assert self._cause is not None
         code, why = self._cause
@@ -464,12 +378,12 @@ class Instance:
         self.error = LoadError(
             why,
             extension=self.name,
-            stage=stage,
+            stage=self._stage,
             exit_status=status,
             stderr_tail=self.log.tail(),
             log_path=str(self.log.path),
             code=str(code or Code.LOAD_FAILED),
-            hint=hint or self.host.explain_exit(self.candidate, self._status, stage),
+            hint=hint or self.host.explain_exit(self.candidate, self._status, self._stage),
         )
         self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))
         self.settled.set()
@@ -483,13 +397,8 @@ class Instance:
                 f"it ended before it answered ({status})", extension=self.name, exit_status=status, stderr_tail=tail
             )
         )
-        for pipe in (self._stdout, self._stderr):
-            if pipe is not None:
-                pipe.close()
-        if self._outbox is not None:
-            self._outbox.close()
-        if self._process is not None:
-            self._process.close()
+        if self._transport is not None:
+            self._transport.close()
         is_failed = self._cause is None or self._cause[0] is not None
         if not self.reason and self._cause is not None:
             self.reason = self._cause[1]

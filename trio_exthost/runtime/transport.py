@@ -1,0 +1,155 @@
+"""An instance's process and its three pipes: opened together, ended in order, closed together."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.runtime.outbox import Outbox
+from trio_exthost.runtime.process import ExitStatus, Process
+from trio_exthost.runtime.pump import InputPipe, Sink
+from trio_exthost.runtime.throttle import Throttle
+from trio_exthost.wire import Phase, to_extension
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+
+EOF_GRACE_S = 0.25
+"""After the end of stdout, so long for the exit: the cause then is the exit, not the closed pipe."""
+LAST_DRAIN_BYTES = 2 * 1024 * 1024
+"""What is still read of a pipe on the spot; twice the largest pipe an ordinary user can ask for."""
+
+
+class StderrSink:
+    """Where stderr goes: the log and the tail in memory."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        """Hand all bytes to `write`."""
+        self.receive = write
+
+    def handle(self, until: float) -> bool:  # noqa: ARG002 - the pump's protocol
+        """There is nothing to handle later."""
+        return False
+
+    def ended(self) -> None:
+        """The exit counts, not this."""
+
+
+class Transport:
+    """One process, its stdin (an outbox), stdout and stderr (read by the pump). Ended by `end`, then closed by `close`."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        stdout: Sink,
+        on_broken: Callable[[str], None],
+    ) -> None:
+        """Spawn it.
+
+        Raises:
+          OSError: As `subprocess.Popen`; nothing is left open then.
+        """
+        host, limits = instance.host, instance.limits
+        self._instance = instance
+        self.process: Process = host.spawn(argv, cwd=str(instance.candidate.directory), env=env)
+        self.exited = trio.Event()
+        """Set once the process has ended and what it wrote before has been handled."""
+        self.status: ExitStatus | None = None
+        """How it ended, once reaped."""
+        throttle = Throttle(instance)
+        self.outbox = Outbox(
+            self.process.stdin_fd,
+            host.flusher,
+            max_frames=limits.outbox_frames,
+            max_bytes=limits.outbox_bytes,
+            extension=instance.name,
+            on_broken=on_broken,
+            on_drop=instance.on_drop,
+            on_full=throttle.set_full,
+        )
+        self.stdout = InputPipe(host.pump, self.process.stdout_fd, stdout)
+        self.stderr = InputPipe(host.pump, self.process.stderr_fd, StderrSink(instance.log.write_stderr))
+        throttle.attach(self.stdout)
+        self.throttle = throttle
+
+    def drain(self) -> None:
+        """Handle, on the spot, whatever it has written to stdout so far."""
+        self.stdout.drain(LAST_DRAIN_BYTES)
+
+    async def write(self) -> None:
+        """The writer task: finish what the pipe would not take at once, until the outbox is closed."""
+        await self.outbox.write_blocked(self._instance.deadlines.stall_s)
+
+    async def watch_exit(self) -> None:
+        """Wait for the exit; everything it wrote before is handled before that is told."""
+        await self.process.wait_exited()
+        self.drain()
+        self.exited.set()
+        self._instance.end(Code.EXITED, "it exited by itself")
+
+    async def watch_eof(self) -> None:
+        """Its stdout has ended: its exit should follow at once."""
+        with trio.move_on_after(EOF_GRACE_S):
+            await self.exited.wait()
+            return
+        self._instance.end(Code.OUTPUT_CLOSED, "it closed its output but goes on running")
+
+    async def end(self, *, gently: bool) -> None:
+        """Shutdown and the end of its stdin; SIGTERM; SIGKILL. Shielded; at most `stop_total_s`; ends with the exit.
+
+        Args:
+          gently: Whether it is asked first.
+        """
+        with trio.CancelScope(shield=True):  # each wait in here has its own bound
+            await self._climb(gently=gently)
+        self.drain()
+        self.stderr.drain(LAST_DRAIN_BYTES)
+        if self.exited.is_set():
+            self.status = self.process.reap()
+        else:
+            self._instance.report(
+                Code.UNKILLABLE, Severity.ERROR, f"process {self.process.pid} does not end after SIGKILL"
+            )
+
+    async def _climb(self, *, gently: bool) -> None:
+        deadlines, outbox = self._instance.deadlines, self.outbox
+        until = trio.current_time() + deadlines.stop_total_s
+        if gently and not self.exited.is_set():
+            self._say_goodbye()
+            await self._wait_exit(min(until, trio.current_time() + deadlines.stop_grace_s))
+        outbox.close()
+        if not self.exited.is_set():
+            self.process.signal(signal.SIGTERM)
+            await self._wait_exit(min(until, trio.current_time() + deadlines.term_grace_s))
+        if not self.exited.is_set():
+            self._instance.report(Code.KILLED, Severity.WARNING, "it ignored shutdown and SIGTERM: killed")
+            self.process.signal(signal.SIGKILL)
+            await self._wait_exit(until)
+
+    def _say_goodbye(self) -> None:
+        """Waiting events go, a cut frame is finished, then `shutdown`, then the end of its stdin."""
+        connection = self._instance.connection
+        connection.stop()
+        self.outbox.drop_events()
+        if connection.phase is Phase.STOPPING:
+            self._instance.post(to_extension.Shutdown())
+        self.outbox.finish()
+        self.outbox.flush()
+
+    async def _wait_exit(self, until: float) -> None:
+        with trio.move_on_at(until):
+            await self.exited.wait()
+
+    def close(self) -> None:
+        """Give all descriptors back; idempotent."""
+        self.stdout.close()
+        self.stderr.close()
+        self.outbox.close()
+        self.process.close()
