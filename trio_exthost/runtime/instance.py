@@ -203,7 +203,7 @@ class Instance:
     def _become_wire_ready(self) -> None:
         self.is_wire_ready = True
         self._poke()
-        self.session.admission.advance()
+        self.session.loader.admission.advance()
 
     def admit(self) -> None:
         """Its registrations go into the ledger, and it is ready."""
@@ -227,7 +227,7 @@ class Instance:
         self.log.note(f"{old} -> {new}")
         if self.host.instrument is not None:
             self.host.instrument.state_changed(self.session.id, self.name, old, new)
-        self.session.rows_changed()
+        self.session.mark_changed()
 
     async def _until(self, condition: Callable[[], bool], deadline: float) -> bool:
         """Whether `condition` holds by `deadline`; what is in the pipe already is looked at before it decides."""
@@ -355,7 +355,7 @@ class Instance:
             self.end(None, "the host is closing")
         assert self._cause is not None
         is_asked = self._cause[0] is None
-        self.session.admission.advance()
+        self.session.loader.admission.advance()
         self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
         if not transport.exited.is_set():
             self._move(State.STOPPING)
@@ -405,16 +405,24 @@ class Instance:
         self._move(State.FAILED if is_failed else State.STOPPED)
         self.log.note(f"ended: {self.reason} ({status})")
         self.log.close()
-        self.session.forget(self)
+        self.session.loader.forget(self)
         self.settled.set()
         self.ended.set()
 
-    def error_fields(self) -> dict[str, Any]:
-        """What a fresh LoadError of this failure is made of: an exception is raised once, and kept for the report."""
+    def fresh_error(self) -> LoadError:
+        """A LoadError of this failure to raise: the one in `error` is kept for the report, without a traceback."""
         error = self.error
         assert error is not None
-        fields = ("message", "extension", "stage", "exit_status", "stderr_tail", "log_path", "code", "hint")
-        return {field: getattr(error, field) for field in fields}
+        return LoadError(
+            error.message,
+            extension=error.extension,
+            stage=error.stage,
+            exit_status=error.exit_status,
+            stderr_tail=error.stderr_tail,
+            log_path=error.log_path,
+            code=error.code,
+            hint=error.hint,
+        )
 
     @property
     def owner(self) -> Any:

@@ -97,7 +97,7 @@ class SpawnedProcess:
                 setattr(self, name, reading)
                 ours.append(reading)
                 theirs.append(writing)
-            self._popen = subprocess.Popen(  # noqa: S603 - running the user's extensions is the purpose
+            self._popen = subprocess.Popen(
                 list(argv),
                 stdin=theirs[0],
                 stdout=theirs[1],

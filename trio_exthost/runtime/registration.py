@@ -133,35 +133,3 @@ def schema_problem(schema: Any) -> str:
     if size > MAX_SCHEMA_BYTES:
         return f"its schema has {size} bytes, more than {MAX_SCHEMA_BYTES}"
     return ""
-
-
-class Admission:
-    """Lets instances in at `ready`, in catalogue order, whatever order they started in.
-
-    An earlier candidate that is late is waited for until `give_up_waiting`; it joins when it is ready.
-    """
-
-    def __init__(self) -> None:
-        self._queue: list[Instance] = []
-        self._waiting = True
-
-    def expect(self, instances: Iterable[Instance]) -> None:
-        """These are being loaded together."""
-        self._waiting = True
-        self._queue.extend(instances)
-        self._queue.sort(key=lambda instance: instance.rank)
-
-    def advance(self) -> None:
-        """Admit whoever is ready and has nobody before it that is still waited for."""
-        for instance in list(self._queue):
-            if instance.is_wire_ready or instance.is_ending:
-                self._queue.remove(instance)
-                if not instance.is_ending:
-                    instance.admit()
-            elif self._waiting:
-                return
-
-    def give_up_waiting(self) -> None:
-        """The cap has passed: nobody waits for the late ones any longer."""
-        self._waiting = False
-        self.advance()

@@ -11,23 +11,24 @@ import trio
 
 from trio_exthost.diagnostics import Code, Diagnostic, Severity
 from trio_exthost.effects import Change, DisposeCause, EffectLedger, Scope
-from trio_exthost.errors import ClosedError, LoadError
+from trio_exthost.errors import ClosedError
 from trio_exthost.hooks import INTERCEPT_POINTS, NEVER_DROPPED, Event
 from trio_exthost.policy import Verdict
 from trio_exthost.runtime import chain, commands, toolcall
 from trio_exthost.runtime.bodies import fitting
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.instance import Instance
+from trio_exthost.runtime.loading import Loader
 from trio_exthost.runtime.outbox import Entry, Kind
 from trio_exthost.runtime.panels import Panel, Panels
-from trio_exthost.runtime.registration import Admission, Registrar
+from trio_exthost.runtime.registration import Registrar
 from trio_exthost.runtime.results import ToolResult
 from trio_exthost.runtime.run import AgentRef, Run
-from trio_exthost.runtime.status import ExtensionRow, LoadReport, row_of
+from trio_exthost.runtime.status import ExtensionRow, LoadReport
 from trio_exthost.runtime.toolcall import ToolCall
 from trio_exthost.runtime.tools import HostTool, Invocation, ToolInfo, info_of_extension_tool
 from trio_exthost.runtime.views import Views
-from trio_exthost.wire import Phase, to_extension
+from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
@@ -63,7 +64,7 @@ class Session:
         self.views = Views()
         self.panels = Panels(self)
         self.registrar = Registrar(self)
-        self.admission = Admission()
+        self.loader = Loader(self)
         self.is_interactive = client is not None
         self._client: HostClient = client or HostClient()
         self._cwd_text = str(cwd)
@@ -73,10 +74,6 @@ class Session:
         self._is_started = False
         self._is_closed = False
         self._runs = 0
-        self._instances: dict[str, Instance] = {}
-        self._gone: dict[str, Instance] = {}  # the last one of each name that has ended, for its state and reason
-        self._candidates: tuple[Candidate, ...] = ()
-        self._report: LoadReport | None = None
 
     # --- loading ---
 
@@ -87,34 +84,12 @@ class Session:
         Those that run already are left alone. Then the session has started: `session_start` is told.
 
         If this raises `trio.Cancelled`, those that were not ready are being stopped.
+
+        Raises:
+          ClosedError: The session has ended.
         """
         self._check_open()
-        self._candidates = tuple(await self.host.catalogue(self.host.config, self.cwd))
-        instances = [
-            self._start(candidate, rank)
-            for rank, candidate in enumerate(self._candidates)
-            if candidate.status.value == "effective" and candidate.name not in self._instances
-        ]
-        self.admission.expect(instances)
-        try:
-            with trio.move_on_after(self.host.config.deadlines.ready_cap_s):
-                for instance in instances:
-                    await instance.settled.wait()
-            for instance in instances:
-                if not instance.settled.is_set():
-                    instance.drain()
-            self.admission.give_up_waiting()
-        except trio.Cancelled:
-            for instance in instances:
-                if not instance.settled.is_set():
-                    instance.stop()
-            raise
-        self.start()
-        for instance in instances:
-            if not instance.settled.is_set():
-                instance.report(Code.READY_LATE, Severity.WARNING, "it is not ready yet; it joins when it is")
-        self._report = LoadReport.of(self.extensions(), instances)
-        return self._report
+        return await self.loader.load_all()
 
     async def load(self, candidate: Candidate) -> ExtensionRow:
         """Start one extension and wait until it is ready, however long its own deadlines let it take.
@@ -123,60 +98,28 @@ class Session:
 
         Raises:
           LoadError: It did not become ready, or one of its name runs already.
+          ClosedError: The session has ended.
         """
         self._check_open()
-        if candidate.manifest is None or candidate.status.value != "effective":
-            raise LoadError(candidate.reason or "there is nothing to start", extension=candidate.name, stage="discovery")
-        if candidate.name in self._instances:
-            raise LoadError("an extension of that name is running", extension=candidate.name, stage="discovery")
-        ranks = [known.directory for known in self._candidates]
-        rank = ranks.index(candidate.directory) if candidate.directory in ranks else len(ranks)
-        if rank == len(ranks):
-            self._candidates += (candidate,)
-        instance = self._start(candidate, rank)
-        self.admission.expect([instance])
-        try:
-            await instance.settled.wait()
-            if instance.error is not None:
-                # An exit is told once what it wrote last has been read; any other failure at once.
-                fields = instance.error_fields()
-                raise LoadError(fields.pop("message"), **fields)
-        except trio.Cancelled:
-            instance.stop()
-            raise
-        return row_of(candidate, instance)
+        return await self.loader.load(candidate)
 
     async def unload(self, name: str) -> None:
         """Ask an extension to stop and wait until nothing of it is left; nothing if it does not run.
 
-        May be called from a tool of that very extension: the stopping is done in its own task.
+        May be called from a tool of that very extension: the stopping is done in its own task. If this raises
+        `trio.Cancelled`, it is being stopped all the same.
         """
         self.host.check_thread()
-        instance = self._instances.get(name)
-        if instance is None:
-            await trio.lowlevel.checkpoint()
-            return
-        instance.stop()
-        await instance.ended.wait()
-
-    def _start(self, candidate: Candidate, rank: int) -> Instance:
-        instance = Instance(self, candidate, self.host.next_instance_number(), rank)
-        self._instances[candidate.name] = instance
-        self.host.nursery.start_soon(instance.run, name=f"extension {candidate.name} of {self.id}")
-        return instance
+        await self.loader.unload(name)
 
     def extensions(self) -> tuple[ExtensionRow, ...]:
         """Every extension there is, in catalogue order, with its state and the reason for it."""
-        return tuple(row_of(candidate, self._latest(candidate)) for candidate in self._candidates)
-
-    def _latest(self, candidate: Candidate) -> Instance | None:
-        instance = self._instances.get(candidate.name) or self._gone.get(candidate.name)
-        return instance if instance is not None and instance.candidate.directory == candidate.directory else None
+        return self.loader.rows()
 
     @property
     def report(self) -> LoadReport | None:
         """What the last `load_all` found; stays until the next."""
-        return self._report
+        return self.loader.report
 
     # --- the primitives ---
 
@@ -434,16 +377,13 @@ class Session:
         if not changes:
             return
         if self.views.apply(changes):
-            self._mark_changed()
+            self.mark_changed()
             self.host.flusher.call_soon(self._tell_tools_changed)
         if self.host.instrument is not None:
             self.host.instrument.effects_changed(self.id, tuple(changes))
 
-    def rows_changed(self) -> None:
-        """The state of an extension is another."""
-        self._mark_changed()
-
-    def _mark_changed(self) -> None:
+    def mark_changed(self) -> None:
+        """Tools, commands or the state of an extension are others: wakes `wait_changed`."""
         self._version += 1
         changed, self._changed = self._changed, trio.Event()
         changed.set()
@@ -476,26 +416,14 @@ class Session:
         self.apply(self.ledger.dispose_owner(instance.owner, cause=cause))
         self.panels.close_all_of(instance)
 
-    def forget(self, instance: Instance) -> None:
-        """An instance has ended. By incarnation: the late end of an old one removes nothing of its successor."""
-        if self._instances.get(instance.name) is instance:
-            del self._instances[instance.name]
-            self._gone[instance.name] = instance
-        self._mark_changed()
-
     async def aclose(self) -> None:
         """End it: tell `session_end`, stop the extensions, wait for them. Idempotent; shielded, and bounded by their stop."""
         self.host.check_thread()
-        instances = list(self._instances.values())
         if not self._is_closed:
             if self._is_started:
                 self.emit(Event.SESSION_END, {"reason": "shutdown"})
             self._is_closed = True
-            for instance in instances:
-                instance.stop(DisposeCause.SHUTDOWN)
-        with trio.CancelScope(shield=True):  # each end is bounded by deadlines.stop_total_s
-            for instance in instances:
-                await instance.ended.wait()
+        await self.loader.stop_all()
         self.ledger.dispose_all()
 
 

@@ -61,7 +61,7 @@ class Throttle:
         self._is_over_budget = False
         self._update()
 
-    def set_full(self, is_full: bool) -> None:  # noqa: FBT001 - a callback of the outbox
+    def set_full(self, is_full: bool) -> None:
         """Answers wait over the outbox's bound: read nothing that could make more of them."""
         self._is_full = is_full
         self._update()

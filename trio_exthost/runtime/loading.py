@@ -1,0 +1,164 @@
+"""Which extensions of a session run: starting them together, letting them in, in order, and stopping them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import trio
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.effects import DisposeCause
+from trio_exthost.errors import LoadError
+from trio_exthost.runtime.instance import Instance
+from trio_exthost.runtime.status import ExtensionRow, LoadReport, row_of
+
+if TYPE_CHECKING:
+    from trio_exthost.packages import Candidate
+    from trio_exthost.runtime.session import Session
+
+
+class Admission:
+    """Lets instances in at `ready`, in catalogue order, whatever order they started in.
+
+    An earlier candidate that is late is waited for until `give_up_waiting`; it joins when it is ready.
+    """
+
+    def __init__(self) -> None:
+        self._queue: list[Instance] = []
+        self._waiting = True
+
+    def expect(self, instances: Iterable[Instance]) -> None:
+        """These are being loaded together."""
+        self._waiting = True
+        self._queue.extend(instances)
+        self._queue.sort(key=lambda instance: instance.rank)
+
+    def advance(self) -> None:
+        """Admit whoever is ready and has nobody before it that is still waited for."""
+        for instance in list(self._queue):
+            if instance.is_wire_ready or instance.is_ending:
+                self._queue.remove(instance)
+                if not instance.is_ending:
+                    instance.admit()
+            elif self._waiting:
+                return
+
+    def give_up_waiting(self) -> None:
+        """The cap has passed: nobody waits for the late ones any longer."""
+        self._waiting = False
+        self.advance()
+
+
+class Loader:
+    """The instances of one session, by name, and the candidates they were made of."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is looked for yet."""
+        self._session = session
+        self._host = session.host
+        self.admission = Admission()
+        self.report: LoadReport | None = None
+        self._running: dict[str, Instance] = {}
+        self._gone: dict[str, Instance] = {}  # the last one of each name that has ended, for its state and reason
+        self._candidates: tuple[Candidate, ...] = ()
+
+    async def load_all(self) -> LoadReport:
+        """See `Session.load_all`."""
+        self._candidates = tuple(await self._host.catalogue(self._host.config, self._session.cwd))
+        instances = [
+            self._start(candidate, rank)
+            for rank, candidate in enumerate(self._candidates)
+            if candidate.status.value == "effective" and candidate.name not in self._running
+        ]
+        self.admission.expect(instances)
+        try:
+            with trio.move_on_after(self._host.config.deadlines.ready_cap_s):
+                for instance in instances:
+                    await instance.settled.wait()
+        except trio.Cancelled:
+            self._stop_unsettled(instances)
+            raise
+        for instance in instances:
+            if not instance.settled.is_set():
+                instance.drain()
+        self.admission.give_up_waiting()
+        self._session.start()
+        for instance in instances:
+            if not instance.settled.is_set():
+                instance.report(Code.READY_LATE, Severity.WARNING, "it is not ready yet; it joins when it is")
+        self.report = LoadReport.of(self.rows(), instances)
+        return self.report
+
+    @staticmethod
+    def _stop_unsettled(instances: Iterable[Instance]) -> None:
+        for instance in instances:
+            if not instance.settled.is_set():
+                instance.stop()
+
+    async def load(self, candidate: Candidate) -> ExtensionRow:
+        """See `Session.load`."""
+        problem = ""
+        if candidate.manifest is None or candidate.status.value != "effective":
+            problem = candidate.reason or "there is nothing to start"
+        elif candidate.name in self._running:
+            problem = "an extension of that name is running"
+        if problem:
+            raise LoadError(problem, extension=candidate.name, stage="discovery")
+        instance = self._start(candidate, self._rank_of(candidate))
+        self.admission.expect([instance])
+        try:
+            await instance.settled.wait()
+        except trio.Cancelled:
+            instance.stop()
+            raise
+        if instance.error is not None:
+            raise instance.fresh_error()
+        return row_of(candidate, instance)
+
+    def _rank_of(self, candidate: Candidate) -> int:
+        """Its place in the catalogue; one that is not in it comes last."""
+        directories = [known.directory for known in self._candidates]
+        if candidate.directory in directories:
+            return directories.index(candidate.directory)
+        self._candidates += (candidate,)
+        return len(directories)
+
+    def _start(self, candidate: Candidate, rank: int) -> Instance:
+        instance = Instance(self._session, candidate, self._host.next_instance_number(), rank)
+        self._running[candidate.name] = instance
+        self._host.nursery.start_soon(instance.run, name=f"extension {candidate.name} of {self._session.id}")
+        return instance
+
+    async def unload(self, name: str) -> None:
+        """See `Session.unload`."""
+        instance = self._running.get(name)
+        if instance is None:
+            await trio.lowlevel.checkpoint()
+            return
+        instance.stop()
+        await instance.ended.wait()
+
+    def forget(self, instance: Instance) -> None:
+        """An instance has ended. By incarnation: the late end of an old one removes nothing of its successor."""
+        if self._running.get(instance.name) is instance:
+            del self._running[instance.name]
+            self._gone[instance.name] = instance
+        self._session.mark_changed()
+
+    async def stop_all(self) -> None:
+        """Stop all at once and wait for them; shielded, each is bounded by `deadlines.stop_total_s`. Idempotent."""
+        instances = list(self._running.values())
+        for instance in instances:
+            instance.stop(DisposeCause.SHUTDOWN)
+        with trio.CancelScope(shield=True):
+            for instance in instances:
+                await instance.ended.wait()
+
+    def rows(self) -> tuple[ExtensionRow, ...]:
+        """See `Session.extensions`."""
+        return tuple(row_of(candidate, self._latest(candidate)) for candidate in self._candidates)
+
+    def _latest(self, candidate: Candidate) -> Instance | None:
+        instance = self._running.get(candidate.name) or self._gone.get(candidate.name)
+        return instance if instance is not None and instance.candidate.directory == candidate.directory else None
