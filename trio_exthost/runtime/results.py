@@ -27,9 +27,18 @@ class ToolStatus(enum.StrEnum):
     TIMED_OUT = "timed_out"
 
 
+def clean_text(text: str) -> str:
+    """The text with lone surrogates replaced by U+FFFD: what a program printed or a model wrote must not end a call."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
+
+
 def text_block(text: str) -> ContentBlock:
-    """A block of plain text."""
-    return ContentBlock(type="text", text=text)
+    """A block of plain text; lone surrogates become U+FFFD."""
+    return ContentBlock(type="text", text=clean_text(text))
 
 
 @attrs.frozen
@@ -66,19 +75,23 @@ class ToolResult:
           TypeError: It is none of these.
         """
         if isinstance(value, ToolResult):
-            return value
+            return attrs.evolve(value, content=tuple(map(_clean_block, value.content)))
         if isinstance(value, str):
             return cls((text_block(value),))
-        if isinstance(value, ContentBlock):
-            return cls((value,))
-        if isinstance(value, (list, tuple)) and all(isinstance(each, ContentBlock) for each in value):
-            return cls(tuple(value))
+        blocks = value if isinstance(value, (list, tuple)) else (value,)
+        if all(isinstance(each, ContentBlock) for each in blocks):
+            return cls(tuple(map(_clean_block, blocks)))
         raise TypeError(f"a tool returns a ToolResult, a str or content blocks, not {type(value).__name__}")
 
     @classmethod
     def error(cls, message: str, status: ToolStatus = ToolStatus.FAILED, *, may_have_run: bool = True) -> ToolResult:
         """A failure in words."""
         return cls((text_block(message),), is_error=True, status=status, may_have_run=may_have_run)
+
+
+def _clean_block(block: ContentBlock) -> ContentBlock:
+    text = clean_text(block.text)
+    return block if text is block.text else attrs.evolve(block, text=text)
 
 
 def from_frame(frame: ToolResultFrame, extension: str, tool: str) -> ToolResult:

@@ -12,6 +12,7 @@ import trio
 from trio_exthost.errors import ClosedError, PayloadError
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Verdict
+from trio_exthost.runtime.results import clean_text
 from trio_exthost.runtime.text import AssistantText
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Run:
     def prompt_submitted(self, text: str, *, queued: bool = False, image_count: int = 0) -> None:
         """The model's input was accepted: tells `user_prompt_submit`."""
         self._check_open()
-        payload: dict[str, Any] = {"text": text}
+        payload: dict[str, Any] = {"text": clean_text(text)}
         if queued:
             payload["queued"] = True
         if image_count:

@@ -8,6 +8,7 @@ import trio
 
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Verdict
+from trio_exthost.runtime.results import clean_text
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.run import Run
@@ -53,7 +54,7 @@ class AssistantText:
         await trio.lowlevel.checkpoint()
         if self._is_finished:
             raise RuntimeError(f"message {self.message_id!r} is complete")
-        self._pieces.append(delta)
+        self._pieces.append(clean_text(delta))
         session = self.run.session
         if session.host.config.text_stream == "hold" and session.views.interceptors.get(Event.ASSISTANT_MESSAGE):
             return ""

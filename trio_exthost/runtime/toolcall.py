@@ -13,8 +13,9 @@ from trio_exthost.errors import CallError, CallTimedOut, PayloadError
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.runtime.bodies import result_body
-from trio_exthost.runtime.results import ToolResult, ToolStatus
+from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text
 from trio_exthost.runtime.tools import Invocation, Progress
+from trio_exthost.wire.payload import find_fault
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.run import Run
@@ -56,24 +57,28 @@ class ToolCall:
         """Why the arguments cannot be used, or nothing."""
         self._chain = chain
         self._limit_s = limit_s
-        self._raw = arguments if isinstance(arguments, str) else ""
+        self._raw = clean_text(arguments) if isinstance(arguments, str) else ""
         self._send_progress, self.progress = trio.open_memory_channel[Progress](PROGRESS_KEPT)
         """`progress` receives what the running tool tells; it ends with the call."""
         self._original = self._parse(arguments)
 
     def _parse(self, arguments: Mapping[str, Any] | str) -> Mapping[str, Any]:
-        """Arguments as an object; models write them as JSON text, and not always well."""
-        value: object = arguments
-        if isinstance(arguments, str):
-            try:
-                value = msgspec.json.decode(arguments or "{}")
-            except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-                self.problem = f"the arguments are not JSON: {exc}"
-                return {}
-        if not isinstance(value, Mapping):
-            self.problem = f"the arguments must be a JSON object, not {type(value).__name__}"
+        """Arguments as an object; models write them as JSON text, and not always well. What cannot be sent is refused."""
+        try:
+            text = arguments.encode() if isinstance(arguments, str) else msgspec.json.encode(arguments)
+            value = msgspec.json.decode(text or b"{}")
+        except (msgspec.DecodeError, TypeError, ValueError, OverflowError, RecursionError) as exc:
+            self.problem = f"the arguments are not JSON: {exc}"
             return {}
-        return value
+        depth = self.session.host.config.limits.json_depth
+        limit = self.session.host.config.limits.frame_bytes // 2  # room for the rest of a frame, and for escapes
+        if not isinstance(value, dict):
+            self.problem = f"the arguments must be a JSON object, not {type(value).__name__}"
+        elif not isinstance(arguments, str) and value != arguments and (fault := find_fault(arguments, depth)):
+            self.problem = f"the arguments are not JSON: {fault}"  # NaN came back as null, the key 1 as "1"
+        elif len(text) > limit:
+            self.problem = f"the arguments have {len(text)} bytes, more than {limit}"
+        return {} if self.problem else value
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -105,7 +110,7 @@ class ToolCall:
                 result = ToolResult.error(f"{type(error).__name__}: {error}")
             self.result = result
         body: dict[str, Any] = {"tool_id": self.tool_id, "tool_name": self.name}
-        body |= {"tool_args_raw": self._raw} if self.problem and self._raw else {"tool_args": dict(self.arguments)}
+        body |= {"tool_args_raw": cut_text(self._raw, self.session.host.config.limits.event_body_bytes)} if self.problem and self._raw else {"tool_args": dict(self.arguments)}
         body |= {"status": result.status.value, "executed": self.executed, "result": result_body(result)}
         self._emit(Event.TOOL_RESULT, self._with_origin(body))
 
