@@ -166,7 +166,7 @@ class Instance:
             self._bug = exc
             self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
         if self._transport is not None:
-            self._transport.throttle.count(time.perf_counter() - begun)
+            self._transport.throttle.count(begun, time.perf_counter())
         return is_left
 
     def watch_eof(self) -> None:

@@ -204,7 +204,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self.is_dirty = False
         waiting = self._waiting
         while waiting and not self._is_blocked and self.fd >= 0:
-            chunk = self._chunk()
+            chunk = waiting[0].data if len(waiting) == 1 and not self._offset else self._chunk()
             try:
                 taken = os.write(self.fd, chunk)
             except BlockingIOError:
@@ -212,12 +212,19 @@ class Outbox(trio.abc.SendChannel[bytes]):
             except OSError as exc:
                 self._break(f"its input is closed ({exc.strerror})")
                 return
-            self._take(taken)
+            if len(waiting) == 1 and not self._offset and taken == len(chunk):
+                waiting.clear()  # the usual case: one frame waited, and the pipe took it
+                self.taken_bytes += taken
+                self._bytes = 0
+            else:
+                self._take(taken)
             if taken < len(chunk):
                 self._is_blocked = True
                 self._blocked.set()
         if self._is_over:
             self._check_room()
+        if self.is_closing and not waiting:
+            self.close()
 
     def _chunk(self) -> bytes:
         """The next bytes to offer: whole frames up to WRITE_BYTES, or as much of a large head."""
@@ -298,7 +305,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
         return self._offset > 0
 
     def finish(self) -> None:
-        """Take nothing more; what waits is still written."""
+        """Take nothing more; what waits is still written, then the pipe is closed (by the next flush at the earliest)."""
         self.is_closing = True
 
     def close(self) -> None:

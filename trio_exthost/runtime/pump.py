@@ -38,7 +38,7 @@ class Sink(Protocol):
 class InputPipe:
     """The reading end of one pipe: owns its descriptor, registered with the pump while it is open and not paused."""
 
-    __slots__ = ("_pump", "_sink", "fd", "has_ended", "is_paused", "is_queued", "received_bytes")
+    __slots__ = ("_is_left", "_pump", "_sink", "fd", "has_ended", "is_paused", "is_queued", "received_bytes")
 
     def __init__(self, pump: Pump, fd: int, sink: Sink) -> None:
         """Take over `fd`, make it non-blocking and begin to read it."""
@@ -50,6 +50,7 @@ class InputPipe:
         self.is_paused = False
         self.is_queued = False
         self.received_bytes = 0
+        self._is_left = False
         pump.watch(self)
 
     @property
@@ -77,17 +78,21 @@ class InputPipe:
 
     def turn(self, until: float) -> bool:
         """One turn of the pump: what is left over first, else one read. True when it wants another turn."""
-        if self._sink.handle(until):
-            return True
+        if self._is_left:
+            self._is_left = self._sink.handle(until)
+            if self._is_left:
+                return True
         if self.is_paused or not self.read_once():
             return False
-        return self._sink.handle(until)
+        self._is_left = self._sink.handle(until)
+        return self._is_left
 
     def drain(self, at_most: int) -> None:
         """Read and handle, on the spot, what is in the pipe already: at most `at_most` bytes.
 
         This is what makes a reply that is already in the pipe beat the deadline that is about to decide.
         """
+        self._is_left = False
         self._sink.handle(float("inf"))
         while at_most > 0:
             before = self.received_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import trio
@@ -30,17 +31,19 @@ class Throttle:
         """Watch over this pipe."""
         self._pipe = pipe
 
-    def count(self, busy_s: float) -> None:
-        """Handling took so long; pause the pipe until the end of this second where the budget is used up."""
+    def count(self, begun: float, now: float) -> None:
+        """Handling took from `begun` to `now` (`time.perf_counter`: work is real time, whatever trio's clock says).
+
+        Pauses the pipe until the end of this second where the budget is used up.
+        """
         pipe = self._pipe
         if pipe is None:
             return
-        now = trio.current_time()
         if now >= self._window_end:
             self._window_end = now + 1
             self._window_bytes = pipe.received_bytes
             self._busy_s = 0.0
-        self._busy_s += busy_s
+        self._busy_s += now - begun
         limits = self._instance.limits
         is_over = (
             self._busy_s > limits.inbound_busy_share
@@ -57,7 +60,7 @@ class Throttle:
             self._instance.nursery.start_soon(self._resume, name=f"throttle of {self._instance.name}")
 
     async def _resume(self) -> None:
-        await trio.sleep_until(self._window_end)
+        await trio.sleep(max(0, self._window_end - time.perf_counter()))
         self._is_over_budget = False
         self._update()
 

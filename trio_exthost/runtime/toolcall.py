@@ -15,6 +15,7 @@ from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.runtime.bodies import result_body
 from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text
 from trio_exthost.runtime.tools import Invocation, Progress
+from trio_exthost.wire.depth import is_deeper
 from trio_exthost.wire.payload import find_fault
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class ToolCall:
             self.problem = f"the arguments must be a JSON object, not {type(value).__name__}"
         elif not isinstance(arguments, str) and value != arguments and (fault := find_fault(arguments, depth)):
             self.problem = f"the arguments are not JSON: {fault}"  # NaN came back as null, the key 1 as "1"
+        elif is_deeper(text, depth - 2):  # a frame adds a level, and an event's result another
+            self.problem = f"the arguments are nested deeper than {depth - 2} levels"
         elif len(text) > limit:
             self.problem = f"the arguments have {len(text)} bytes, more than {limit}"
         return {} if self.problem else value
