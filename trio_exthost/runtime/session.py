@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +71,7 @@ class Session:
         self._sequence = 0
         self._version = 1
         self._changed = trio.Event()
+        self._activated: set[int] = set()  # handles of deferred tools that a result has activated
         self._is_started = False
         self._is_closed = False
         self._runs = 0
@@ -264,7 +265,9 @@ class Session:
         return (
             *own,
             *(
-                info_of_extension_tool(record.registration.value.descriptor, record.owner.extension_id)
+                info_of_extension_tool(
+                    record.registration.value.descriptor, record.owner.extension_id, record.handle in self._activated
+                )
                 for record in records
             ),
         )
@@ -382,6 +385,15 @@ class Session:
         if self.host.instrument is not None:
             self.host.instrument.effects_changed(self.id, tuple(changes))
 
+    def activate_tools(self, names: Iterable[str]) -> None:
+        """A result activates deferred tools; unknown names are ignored."""
+        handles = {record.handle for name in names if (record := self.views.tools.get(name)) is not None}
+        if not handles <= self._activated:
+            # What has been disposed of meanwhile goes: handles are never used again, but the set should not grow.
+            self._activated = (self._activated | handles) & {record.handle for record in self.views.tools.values()}
+            self.mark_changed()
+            self.host.flusher.call_soon(self._tell_tools_changed)
+
     def mark_changed(self) -> None:
         """Tools, commands or the state of an extension are others: wakes `wait_changed`."""
         self._version += 1
@@ -404,8 +416,10 @@ class Session:
 
     def tell_diagnostic(self, diagnostic: Diagnostic) -> None:
         """As `tell_client`, but a failing `diagnostic` callback is only counted: telling it would fail again."""
+        tell = getattr(self._client, "diagnostic", None)
         try:
-            self._client.diagnostic(self, diagnostic)
+            if tell is not None:
+                tell(self, diagnostic)
         except Exception as exc:  # noqa: BLE001 - as in tell_client
             self.host.diagnostics.add(
                 Diagnostic(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.diagnostic raised {exc!r}")

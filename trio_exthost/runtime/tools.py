@@ -104,10 +104,12 @@ class ToolInfo:
     """JSON Schema of `structured_content`; not enforced."""
     namespace: str = ""
     """Groups tools; the extension's name where it gave none."""
+    active: bool = True
+    """Whether to offer it to the model now; a deferred one is not, until a tool's result has activated it."""
 
 
-def info_of_extension_tool(frame: from_extension.RegisterTool, extension: str) -> ToolInfo:
-    """A registered tool as the agent offers it."""
+def info_of_extension_tool(frame: from_extension.RegisterTool, extension: str, is_activated: bool) -> ToolInfo:  # noqa: FBT001 - one caller
+    """A registered tool as the agent offers it; `is_activated` where a result has activated it."""
     exposure = frame.exposure or ("deferred" if frame.deferred else "")
     return ToolInfo(
         name=frame.name,
@@ -118,6 +120,7 @@ def info_of_extension_tool(frame: from_extension.RegisterTool, extension: str) -
         exposure=exposure,
         output_schema=frame.output_schema,
         namespace=frame.namespace or extension,
+        active=exposure != "deferred" or is_activated,
     )
 
 
@@ -207,4 +210,6 @@ class Invocation:
                 instrument.call_ended(
                     self.session.id, instance.name, "tool", self.name, outcome_of(error), trio.current_time() - begun
                 )
+        if answer.activate_tools:
+            self.session.activate_tools(answer.activate_tools)
         return from_frame(answer, instance.name, self.name)
