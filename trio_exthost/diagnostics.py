@@ -27,6 +27,7 @@ class Code(enum.StrEnum):
 
     # discovery and start
     MANIFEST_INVALID = "manifest_invalid"
+    MANIFEST_WARNING = "manifest_warning"
     SHADOWED = "shadowed"
     TRUST_REQUIRED = "trust_required"
     LOAD_FAILED = "load_failed"

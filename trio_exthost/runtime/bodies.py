@@ -37,7 +37,9 @@ def fitting(payload: Mapping[str, Any], limits: Limits) -> Mapping[str, Any]:
     result = payload.get("result")
     if isinstance(result, dict) and isinstance(result.get("content"), list):
         blocks = tuple(ContentBlock(**block) for block in result["content"])
-        cut = bounded(ToolResult(blocks, is_error=bool(result.get("is_error"))), limits.event_body_bytes, limits.event_blocks)
+        cut = bounded(
+            ToolResult(blocks, is_error=bool(result.get("is_error"))), limits.event_body_bytes, limits.event_blocks
+        )
         if cut.truncated:
             changed["result"] = result_body(cut)
     return {**payload, **changed} if changed else payload

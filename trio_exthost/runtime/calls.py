@@ -81,9 +81,7 @@ def _issue(
 ) -> tuple[PendingCall, Entry]:
     """Queue the request and open its entry in the reply table; no await in here."""
     if not instance.is_available:
-        raise CallAborted(
-            f"{what}: the extension is {instance.state}", extension=instance.name, may_have_run=False
-        )
+        raise CallAborted(f"{what}: the extension is {instance.state}", extension=instance.name, may_have_run=False)
     if len(instance.replies) >= instance.limits.pending_calls:
         raise _overloaded(instance, f"{len(instance.replies)} calls already await its answer")
     pending = instance.replies.open(expected)

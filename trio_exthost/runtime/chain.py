@@ -58,9 +58,7 @@ def _report_ignored_rewrites(verdict: Verdict, members: tuple[Instance, ...]) ->
             )
 
 
-async def _ask(
-    member: Instance, point: InterceptPoint, payload: Mapping[str, Any], until: float
-) -> Answer | Failure:
+async def _ask(member: Instance, point: InterceptPoint, payload: Mapping[str, Any], until: float) -> Answer | Failure:
     """One member's answer, or why there is none and what its policy says."""
     policy = member.on_failure
     seconds = min(member.deadlines.intercept_s, until - trio.current_time())

@@ -140,21 +140,30 @@ class Host:
 
     # --- for the runtime ---
 
-    def report(self, code: Code, severity: Severity, message: str, *, instance: Instance | None = None) -> None:
-        """Count and keep a diagnostic, and tell the client of its session."""
+    def report(
+        self,
+        code: Code,
+        severity: Severity,
+        message: str,
+        *,
+        instance: Instance | None = None,
+        session: Session | None = None,
+        extension: str | None = None,
+    ) -> None:
+        """Count and keep a diagnostic, and tell the client of its session; one of the host's own goes to all clients."""
+        session = instance.session if instance is not None else session
         diagnostic = Diagnostic(
             code,
             severity,
             message,
-            extension=instance.name if instance else None,
-            session_id=instance.session.id if instance else None,
-            instance=instance.number if instance else None,
+            extension=instance.name if instance is not None else extension,
+            session_id=session.id if session is not None else None,
+            instance=instance.number if instance is not None else None,
             time=time.time(),
         )
         self.diagnostics.add(diagnostic)
-        sessions = [instance.session] if instance else list(self.sessions.values())
-        for session in sessions:
-            session.tell_diagnostic(diagnostic)
+        for each in [session] if session is not None else list(self.sessions.values()):
+            each.tell_diagnostic(diagnostic)
 
     def next_instance_number(self) -> int:
         """A number no other instance of this host has had."""
@@ -239,9 +248,7 @@ async def open_host(
       catalogue: Finds extensions instead of the roots in `config`.
     """
     async with service_nursery() as services:
-        host = Host(
-            config or HostConfig(), instrument=instrument, spawn=spawn, catalogue=catalogue, nursery=services
-        )
+        host = Host(config or HostConfig(), instrument=instrument, spawn=spawn, catalogue=catalogue, nursery=services)
         services.start_soon(host.pump.run, name="exthost pump")
         services.start_soon(host.flusher.run, name="exthost flusher")
         try:

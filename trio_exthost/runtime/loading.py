@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
@@ -21,17 +23,19 @@ if TYPE_CHECKING:
 class Admission:
     """Lets instances in at `ready`, in catalogue order, whatever order they started in.
 
-    An earlier candidate that is late is waited for until `give_up_waiting`; it joins when it is ready.
+    An earlier candidate of the same load that is late is waited for until `stop_waiting`; it joins when it is ready.
     """
 
     def __init__(self) -> None:
         self._queue: list[Instance] = []
-        self._waiting = True
+        self._awaited: set[int] = set()  # numbers of the instances that hold up those behind them
 
-    def expect(self, instances: Iterable[Instance]) -> None:
-        """These are being loaded together."""
-        self._waiting = True
-        self._queue.extend(instances)
+    def expect(self, instances: Iterable[Instance], *, in_order: bool) -> None:
+        """These are being loaded; `in_order`: each holds up those behind it."""
+        for instance in instances:
+            self._queue.append(instance)
+            if in_order:
+                self._awaited.add(instance.number)
         self._queue.sort(key=lambda instance: instance.rank)
 
     def advance(self) -> None:
@@ -39,15 +43,24 @@ class Admission:
         for instance in list(self._queue):
             if instance.is_wire_ready or instance.is_ending:
                 self._queue.remove(instance)
+                self._awaited.discard(instance.number)
                 if not instance.is_ending:
                     instance.admit()
-            elif self._waiting:
+            elif instance.number in self._awaited:
                 return
 
-    def give_up_waiting(self) -> None:
+    def stop_waiting(self) -> None:
         """The cap has passed: nobody waits for the late ones any longer."""
-        self._waiting = False
+        self._awaited.clear()
         self.advance()
+
+
+_CATALOGUE_CODES = {
+    "rejected": (Code.MANIFEST_INVALID, Severity.ERROR),
+    "blocked": (Code.TRUST_REQUIRED, Severity.WARNING),
+    "shadowed": (Code.SHADOWED, Severity.INFO),
+}
+"""By the catalogue's status; the others are no news."""
 
 
 class Loader:
@@ -66,29 +79,43 @@ class Loader:
     async def load_all(self) -> LoadReport:
         """See `Session.load_all`."""
         self._candidates = tuple(await self._host.catalogue(self._host.config, self._session.cwd))
-        instances = [
+        for candidate in self._candidates:
+            self._tell_about(candidate)
+        started = [
             self._start(candidate, rank)
             for rank, candidate in enumerate(self._candidates)
             if candidate.status.value == "effective" and candidate.name not in self._running
         ]
-        self.admission.expect(instances)
+        self.admission.expect(started, in_order=True)
+        # Those that another load has begun and that are not ready yet are waited for, too.
+        instances = [instance for instance in self._running.values() if not instance.settled.is_set()]
         try:
             with trio.move_on_after(self._host.config.deadlines.ready_cap_s):
                 for instance in instances:
                     await instance.settled.wait()
         except trio.Cancelled:
-            self._stop_unsettled(instances)
+            self._stop_unsettled(started)
             raise
         for instance in instances:
             if not instance.settled.is_set():
                 instance.drain()
-        self.admission.give_up_waiting()
+        self.admission.stop_waiting()
         self._session.start()
         for instance in instances:
             if not instance.settled.is_set():
                 instance.report(Code.READY_LATE, Severity.WARNING, "it is not ready yet; it joins when it is")
-        self.report = LoadReport.of(self.rows(), instances)
+        self.report = LoadReport.of(self.rows(), instances, self._candidates)
         return self.report
+
+    def _tell_about(self, candidate: Candidate) -> None:
+        """What the catalogue has to say about a candidate is told like everything else."""
+        known = _CATALOGUE_CODES.get(candidate.status.value)
+        if known is not None:
+            self._host.report(*known, candidate.reason, session=self._session, extension=candidate.name)
+        for warning in candidate.warnings:
+            self._host.report(
+                Code.MANIFEST_WARNING, Severity.WARNING, warning, session=self._session, extension=candidate.name
+            )
 
     @staticmethod
     def _stop_unsettled(instances: Iterable[Instance]) -> None:
@@ -96,8 +123,16 @@ class Loader:
             if not instance.settled.is_set():
                 instance.stop()
 
-    async def load(self, candidate: Candidate) -> ExtensionRow:
+    async def load(self, extension: Candidate | str | os.PathLike[str]) -> ExtensionRow:
         """See `Session.load`."""
+        if isinstance(extension, (str, os.PathLike)):
+            config = attrs.evolve(
+                self._host.config, extensions=(self._session.cwd / extension,), project_roots=(), user_roots=()
+            )
+            (candidate,) = await self._host.catalogue(config, self._session.cwd)
+            self._tell_about(candidate)
+        else:
+            candidate = extension
         problem = ""
         if candidate.manifest is None or candidate.status.value != "effective":
             problem = candidate.reason or "there is nothing to start"
@@ -106,7 +141,7 @@ class Loader:
         if problem:
             raise LoadError(problem, extension=candidate.name, stage="discovery")
         instance = self._start(candidate, self._rank_of(candidate))
-        self.admission.expect([instance])
+        self.admission.expect([instance], in_order=False)
         try:
             await instance.settled.wait()
         except trio.Cancelled:

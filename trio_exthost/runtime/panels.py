@@ -16,7 +16,20 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.session import Session
 
 Key = Literal[
-    "up", "down", "left", "right", "enter", "esc", "tab", "pageup", "pagedown", "home", "end", "backspace", "delete", "rune"
+    "up",
+    "down",
+    "left",
+    "right",
+    "enter",
+    "esc",
+    "tab",
+    "pageup",
+    "pagedown",
+    "home",
+    "end",
+    "backspace",
+    "delete",
+    "rune",
 ]
 """Keys a panel is told; `rune` comes with its text."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
@@ -92,8 +93,11 @@ class Session:
         self._check_open()
         return await self.loader.load_all()
 
-    async def load(self, candidate: Candidate) -> ExtensionRow:
+    async def load(self, extension: Candidate | str | os.PathLike[str]) -> ExtensionRow:
         """Start one extension and wait until it is ready, however long its own deadlines let it take.
+
+        Args:
+          extension: Its directory (relative to the session's cwd; trusted, as you name it), or a row of the catalogue.
 
         If this raises `trio.Cancelled`, it is being stopped.
 
@@ -102,7 +106,7 @@ class Session:
           ClosedError: The session has ended.
         """
         self._check_open()
-        return await self.loader.load(candidate)
+        return await self.loader.load(extension)
 
     async def unload(self, name: str) -> None:
         """Ask an extension to stop and wait until nothing of it is left; nothing if it does not run.

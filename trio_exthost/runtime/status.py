@@ -67,17 +67,27 @@ class LoadReport:
     late: tuple[str, ...]
     """Names of those that were still starting at the cap; they join when they are ready."""
     failed: tuple[LoadError, ...]
-    """Why each of the others did not become ready."""
+    """Why each of the others did not become ready, and why candidates were rejected, in catalogue order."""
     rows: tuple[ExtensionRow, ...]
     """Every extension there is, also those that were not to be started."""
 
     @classmethod
-    def of(cls, rows: tuple[ExtensionRow, ...], instances: Iterable[Instance]) -> LoadReport:
+    def of(
+        cls, rows: tuple[ExtensionRow, ...], instances: Iterable[Instance], candidates: Iterable[Candidate]
+    ) -> LoadReport:
         """The report as things stand now."""
         started = list(instances)
+        errors = {each.name: each.error for each in started if each.error is not None}
+        for candidate in candidates:
+            if candidate.status.value == "rejected":
+                errors.setdefault(
+                    candidate.name,
+                    LoadError(candidate.reason, extension=candidate.name, stage="discovery", code=candidate.code),
+                )
+        order = {row.name: place for place, row in enumerate(rows)}
         return cls(
             ready=tuple(row.name for row in rows if row.state == State.READY),
             late=tuple(each.name for each in started if not each.settled.is_set()),
-            failed=tuple(each.error for each in started if each.error is not None),
+            failed=tuple(errors[name] for name in sorted(errors, key=lambda name: order.get(name, len(order)))),
             rows=rows,
         )

@@ -113,7 +113,11 @@ class ToolCall:
                 result = ToolResult.error(f"{type(error).__name__}: {error}")
             self.result = result
         body: dict[str, Any] = {"tool_id": self.tool_id, "tool_name": self.name}
-        body |= {"tool_args_raw": cut_text(self._raw, self.session.host.config.limits.event_body_bytes)} if self.problem and self._raw else {"tool_args": dict(self.arguments)}
+        body |= (
+            {"tool_args_raw": cut_text(self._raw, self.session.host.config.limits.event_body_bytes)}
+            if self.problem and self._raw
+            else {"tool_args": dict(self.arguments)}
+        )
         body |= {"status": result.status.value, "executed": self.executed, "result": result_body(result)}
         self._emit(Event.TOOL_RESULT, self._with_origin(body))
 
