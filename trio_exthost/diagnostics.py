@@ -103,6 +103,10 @@ class DiagnosticLog:
         for listener in self._listeners:
             listener(diagnostic)
 
+    def count(self, code: Code) -> None:
+        """Count one without keeping or telling it: it repeats what was told before."""
+        self._counts[code] += 1
+
     def listen(self, listener: Callable[[Diagnostic], None]) -> None:
         """Call `listener` with each diagnostic from now on, in order."""
         self._listeners += (listener,)

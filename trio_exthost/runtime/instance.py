@@ -8,6 +8,7 @@ leaves the nursery, except as a diagnostic and a state. A bug of ours does leave
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.session import Session
 
+TOLD = 20
+"""Diagnostics of one code and instance that are told one by one."""
 _STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERING: "registering"}
 """What it was at when its end began; `running` in every other state."""
 
@@ -76,6 +79,7 @@ class Instance:
         self._changed = trio.Event()
         self._cause: tuple[Code | None, str] | None = None
         self._stage = ""
+        self._told: Counter[Code] = Counter()
         self._bug: Exception | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
         self.started_at = 0.0
@@ -105,7 +109,18 @@ class Instance:
         return self._transport.outbox
 
     def report(self, code: Code, severity: Severity, message: str) -> None:
-        """Tell a diagnostic of this instance; it is in its log, too."""
+        """Tell a diagnostic of this instance; it is in its log, too.
+
+        Each is counted, but of one code only the first `TOLD` are told, then the 32nd, the 64th and so on: a program that
+        prints garbage must not push everybody else's diagnostics out.
+        """
+        self._told[code] += 1
+        times = self._told[code]
+        if times > TOLD:
+            if times & (times - 1):
+                self.host.diagnostics.count(code)
+                return
+            message = f"{message} (time {times} of {code})"
         self.log.note(f"{code}: {message}")
         self.host.report(code, severity, message, instance=self)
 
@@ -165,6 +180,8 @@ class Instance:
         except Exception as exc:  # noqa: BLE001 - handed to this instance's own task, which raises it in its nursery
             self._bug = exc
             self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
+        if count and self.state is State.REGISTERING:
+            self._last_frame_at = trio.current_time()
         if self._transport is not None:
             self._transport.throttle.count(begun, time.perf_counter())
         return is_left
