@@ -58,10 +58,12 @@ class Code(enum.StrEnum):
     REWRITE_IGNORED = "rewrite_ignored"
     # end
     UNRESPONSIVE = "unresponsive"
+    INPUT_CLOSED = "input_closed"
     OUTPUT_CLOSED = "output_closed"
     EXITED = "exited"
     KILLED = "killed"
     UNKILLABLE = "unkillable"
+    WATCHDOG_LOST = "watchdog_lost"
     # the host's own
     CALLBACK_FAILED = "callback_failed"
     LOG_WRITE_FAILED = "log_write_failed"

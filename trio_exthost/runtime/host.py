@@ -65,7 +65,7 @@ class Host:
         self.next_id = id_source()
         self.codec = Codec(ZOT, max_frame=config.limits.frame_bytes, max_depth=config.limits.json_depth)
         self.nursery = nursery
-        self.watchdog = Watchdog(lambda why: self.report(Code.UNKILLABLE, Severity.WARNING, why))
+        self.watchdog = Watchdog(lambda why: self.report(Code.WATCHDOG_LOST, Severity.WARNING, why))
         self.spawn: Spawner = spawn or self._spawn
         self.catalogue: Catalogue = catalogue or discover_in_thread
         self.sessions: dict[str, Session] = {}

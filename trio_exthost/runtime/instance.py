@@ -186,10 +186,22 @@ class Instance:
             self._transport.throttle.count(begun, time.perf_counter())
         return is_left
 
-    def watch_eof(self) -> None:
-        """Its stdout has ended: its exit should follow at once."""
+    def on_output_closed(self) -> None:
+        """Its stdout has ended."""
+        self._expect_exit(Code.OUTPUT_CLOSED, "it closed its output but goes on running")
+
+    def on_input_closed(self, why: str) -> None:
+        """It reads no more."""
+        self._expect_exit(Code.INPUT_CLOSED, f"{why} but goes on running")
+
+    def on_stalled(self, why: str) -> None:
+        """It has taken nothing of what waits for it for too long."""
+        if self.connection.phase is not Phase.STOPPING:
+            self.end(Code.UNRESPONSIVE, why)
+
+    def _expect_exit(self, code: Code, why: str) -> None:
         if self.nursery is not None and self._transport is not None and not self.is_ending:
-            self.nursery.start_soon(self._transport.watch_eof, name=f"end of output of {self.name}")
+            self.nursery.start_soon(self._transport.expect_exit, code, why, name=f"exit of {self.name}")
 
     def on_hello(self, frame: from_extension.Hello) -> None:
         """It has said who it is."""
@@ -282,7 +294,7 @@ class Instance:
         argv: list[str] = []
         try:
             argv, env = self.host.command_line(self.candidate)
-            transport = Transport(self, argv, env, stdout=_StdoutSink(self), on_broken=self._on_broken)
+            transport = Transport(self, argv, env, stdout=_StdoutSink(self))
         except LoadError as exc:
             self.end(Code.LOAD_FAILED, exc.message)
             self._fail(hint=exc.hint)
@@ -295,10 +307,6 @@ class Instance:
         self.log.note(f"started {argv} as process {transport.process.pid}")
         self._move(State.HANDSHAKING)
         return transport
-
-    def _on_broken(self, why: str) -> None:
-        if self.connection.phase is not Phase.STOPPING:
-            self.end(Code.UNRESPONSIVE, why)
 
     def on_drop(self, count: int, first: int, last: int) -> None:
         """Events for it were dropped."""
@@ -349,7 +357,11 @@ class Instance:
         while not is_done():
             had_registered = self._has_registered
             due = min(cap, self._quiet_at()) if had_registered else cap
-            if await self._until(lambda had=had_registered: is_done() or self._has_registered != had, due):
+
+            def is_news(had: bool = had_registered) -> bool:  # noqa: FBT001 - bound here, as the loop goes on
+                return is_done() or self._has_registered != had
+
+            if await self._until(is_news, due):
                 continue
             now = trio.current_time()
             if now < cap and now < self._quiet_at():
@@ -460,4 +472,4 @@ class _StdoutSink:
         fault = instance.connection.receive_eof()
         if fault is not None:
             HANDLERS[type(fault)](instance, fault)
-        instance.watch_eof()
+        instance.on_output_closed()

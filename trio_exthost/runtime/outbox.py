@@ -51,8 +51,8 @@ class Entry:
 class Outbox(trio.abc.SendChannel[bytes]):
     """Frames waiting for one extension, in order; bounded in frames and bytes.
 
-    It owns the descriptor of the extension's stdin. Nothing here raises for a fault of the peer: `on_broken` is told once,
-    and the instance's own task does the rest.
+    It owns the descriptor of the extension's stdin. Nothing here raises for a fault of the peer: `on_broken` or
+    `on_stalled` is told once, and the instance's own task does the rest.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
         max_bytes: int,
         extension: str = "",
         on_broken: Callable[[str], None],
+        on_stalled: Callable[[str], None],
         on_drop: Callable[[int, int, int], None],
         on_full: Callable[[bool], None],
     ) -> None:
@@ -75,7 +76,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
           max_frames: Frames that may wait.
           max_bytes: Bytes that may wait, the partly written frame included.
           extension: Named in errors.
-          on_broken: Told once, with the reason, when the pipe is broken.
+          on_broken: Told once, with the reason, when the extension has closed its end.
+          on_stalled: Told once, with the reason, when it has read nothing for too long.
           on_drop: Told (count, first sequence, last sequence) of events that were dropped.
           on_full: Told True when answers wait over the bound, False when there is room again.
         """
@@ -86,6 +88,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self._max_bytes = max_bytes
         self._extension = extension
         self._on_broken = on_broken
+        self._on_stalled = on_stalled
         self._on_drop = on_drop
         self._on_full = on_full
         self._waiting: deque[Entry] = deque()
@@ -210,7 +213,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
             except BlockingIOError:
                 taken = 0
             except OSError as exc:
-                self._break(f"its input is closed ({exc.strerror})")
+                self._break(self._on_broken, f"it closed its input ({exc.strerror})")
                 return
             if len(waiting) == 1 and not self._offset and taken == len(chunk):
                 waiting.clear()  # the usual case: one frame waited, and the pipe took it
@@ -257,18 +260,18 @@ class Outbox(trio.abc.SendChannel[bytes]):
             self._is_over = False
             self._on_full(False)
 
-    def _break(self, reason: str) -> None:
+    def _break(self, tell: Callable[[str], None], reason: str) -> None:
         if not self.is_broken:
             self.is_broken = True
             self._waiting.clear()
             self._bytes = self._offset = 0
             self._blocked.set()
-            self._on_broken(reason)
+            tell(reason)
 
     async def write_blocked(self, stall_s: float) -> None:
         """The instance's writer: finish what the pipe would not take at once. Runs until the outbox is closed.
 
-        When the extension takes no byte for `stall_s` seconds, `on_broken` is told and this returns.
+        When the extension takes no byte for `stall_s` seconds, `on_stalled` is told and this returns.
         """
         while self.fd >= 0 and not self.is_broken:
             await self._blocked.wait()
@@ -284,7 +287,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
             self._is_blocked = False
             self.flush()
             if scope.cancelled_caught and self.taken_bytes == before:
-                self._break(f"it has read nothing for {stall_s:g} s")
+                self._break(self._on_stalled, f"it has read nothing for {stall_s:g} s")
                 return
 
     # --- state ---

@@ -87,19 +87,23 @@ class InputPipe:
         self._is_left = self._sink.handle(until)
         return self._is_left
 
-    def drain(self, at_most: int) -> None:
-        """Read and handle, on the spot, what is in the pipe already: at most `at_most` bytes.
+    def drain(self, at_most: int, seconds: float) -> bool:
+        """Read and handle, on the spot, what is in the pipe already: at most `at_most` bytes, for at most `seconds`.
 
         This is what makes a reply that is already in the pipe beat the deadline that is about to decide.
+
+        Returns:
+          True when bytes that were taken are left to be handled (a flood): the caller gives it turns until they are not.
         """
-        self._is_left = False
-        self._sink.handle(float("inf"))
-        while at_most > 0:
+        until = time.perf_counter() + seconds
+        self._is_left = self._sink.handle(until)
+        while at_most > 0 and not self._is_left:
             before = self.received_bytes
             if not self.read_once():
-                return
+                break
             at_most -= self.received_bytes - before
-            self._sink.handle(float("inf"))
+            self._is_left = self._sink.handle(until)
+        return self._is_left
 
     def pause(self) -> None:
         """Read no more until `resume`; what was taken already is still handled."""

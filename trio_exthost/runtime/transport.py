@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,15 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
 
 EOF_GRACE_S = 0.25
-"""After the end of stdout, so long for the exit: the cause then is the exit, not the closed pipe."""
+"""After the end of a pipe, so long for the exit: the cause then is the exit, not the closed pipe."""
+DRAIN_BYTES = 128 * 1024
+"""What is read on the spot before a deadline decides: twice what a pipe holds."""
+DRAIN_S = 0.05
+"""How long that may take: a flood of tiny lines must not hold up the agent."""
 LAST_DRAIN_BYTES = 2 * 1024 * 1024
-"""What is still read of a pipe on the spot; twice the largest pipe an ordinary user can ask for."""
+"""What is still read after the exit: twice the largest pipe an ordinary user can ask for."""
+LAST_DRAIN_S = 0.5
+"""How long that may take."""
 
 
 class StderrSink:
@@ -49,7 +56,6 @@ class Transport:
         env: Mapping[str, str],
         *,
         stdout: Sink,
-        on_broken: Callable[[str], None],
     ) -> None:
         """Spawn it.
 
@@ -61,6 +67,7 @@ class Transport:
         self.process: Process = host.spawn(argv, cwd=str(instance.candidate.directory), env=env)
         self.exited = trio.Event()
         """Set once the process has ended and what it wrote before has been handled."""
+        self._is_catching_up = False
         self.status: ExitStatus | None = None
         """How it ended, once reaped."""
         throttle = Throttle(instance)
@@ -70,7 +77,8 @@ class Transport:
             max_frames=limits.outbox_frames,
             max_bytes=limits.outbox_bytes,
             extension=instance.name,
-            on_broken=on_broken,
+            on_broken=instance.on_input_closed,
+            on_stalled=instance.on_stalled,
             on_drop=instance.on_drop,
             on_full=throttle.set_full,
         )
@@ -81,7 +89,20 @@ class Transport:
 
     def drain(self) -> None:
         """Handle, on the spot, whatever it has written to stdout so far."""
-        self.stdout.drain(LAST_DRAIN_BYTES)
+        nursery = self._instance.nursery
+        if self.stdout.drain(DRAIN_BYTES, DRAIN_S) and nursery is not None and not self._is_catching_up:
+            self._is_catching_up = True
+            nursery.start_soon(self._catch_up, name=f"catching up with {self._instance.name}")
+
+    async def _catch_up(self) -> None:
+        """The pump wakes for new bytes only; what a drain took and left over gets its turns here."""
+        while self.stdout.turn(time.perf_counter() + self._instance.limits.pump_slice_s):
+            await trio.lowlevel.checkpoint()
+        self._is_catching_up = False
+
+    def _drain_last(self) -> None:
+        self.stdout.drain(LAST_DRAIN_BYTES, LAST_DRAIN_S)
+        self.stderr.drain(LAST_DRAIN_BYTES, LAST_DRAIN_S)
 
     async def write(self) -> None:
         """The writer task: finish what the pipe would not take at once, until the outbox is closed."""
@@ -90,16 +111,16 @@ class Transport:
     async def watch_exit(self) -> None:
         """Wait for the exit; everything it wrote before is handled before that is told."""
         await self.process.wait_exited()
-        self.drain()
+        self._drain_last()
         self.exited.set()
         self._instance.end(Code.EXITED, "it exited by itself")
 
-    async def watch_eof(self) -> None:
-        """Its stdout has ended: its exit should follow at once."""
+    async def expect_exit(self, code: Code, why: str) -> None:
+        """A pipe of it was closed: its exit should follow at once, and is the cause then; else the closed pipe is."""
         with trio.move_on_after(EOF_GRACE_S):
             await self.exited.wait()
             return
-        self._instance.end(Code.OUTPUT_CLOSED, "it closed its output but goes on running")
+        self._instance.end(code, why)
 
     async def end(self, *, gently: bool) -> None:
         """Shutdown and the end of its stdin; SIGTERM; SIGKILL. Shielded; at most `stop_total_s`; ends with the exit.
@@ -109,8 +130,7 @@ class Transport:
         """
         with trio.CancelScope(shield=True):  # each wait in here has its own bound
             await self._climb(gently=gently)
-        self.drain()
-        self.stderr.drain(LAST_DRAIN_BYTES)
+        self._drain_last()
         if self.exited.is_set():
             self.status = self.process.reap()
         else:
