@@ -20,7 +20,7 @@ from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.flusher import Flusher
 from trio_exthost.runtime.instrument import HostInstrument
 from trio_exthost.runtime.logs import ExtensionLog
-from trio_exthost.runtime.process import ExitStatus, Process, SpawnedProcess, Spawner
+from trio_exthost.runtime.process import Process, SpawnedProcess, Spawner
 from trio_exthost.runtime.pump import Pump
 from trio_exthost.runtime.replies import id_source
 from trio_exthost.runtime.services import service_nursery
@@ -204,15 +204,6 @@ class Host:
             pycache_dir=self.config.data_dir / "pycache",
         )
         return resolve_exec(candidate.manifest, candidate.directory, env.get("PATH")), env
-
-    def explain_exit(self, candidate: Candidate, status: ExitStatus | None, stage: str) -> str:
-        """What an exit before `hello` probably means, or nothing."""
-        if status is None or stage != "hello":
-            return ""
-        from trio_exthost.packages import explain_exit  # noqa: PLC0415 - heavy; see there
-
-        argv, env = self.command_line(candidate)
-        return explain_exit(status.code, argv, env.get("PATH"))
 
     def _spawn(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> Process:
         return SpawnedProcess(argv, cwd=cwd, env=env, watchdog=self.watchdog)

@@ -78,6 +78,8 @@ class Instance:
         self._last_frame_at = 0.0
         self._changed = trio.Event()
         self._cause: tuple[Code | None, str] | None = None
+        self._argv: list[str] = []
+        self._env_path: str | None = None
         self._stage = ""
         self._told: Counter[Code] = Counter()
         self._bug: Exception | None = None
@@ -291,20 +293,20 @@ class Instance:
     def _spawn(self) -> Transport | None:
         from trio_exthost.packages import explain_spawn_error  # noqa: PLC0415 - heavy, and only where one is spawned
 
-        argv: list[str] = []
         try:
-            argv, env = self.host.command_line(self.candidate)
-            transport = Transport(self, argv, env, stdout=_StdoutSink(self))
+            self._argv, env = self.host.command_line(self.candidate)
+            self._env_path = env.get("PATH")
+            transport = Transport(self, self._argv, env, stdout=_StdoutSink(self))
         except LoadError as exc:
             self.end(Code.LOAD_FAILED, exc.message)
             self._fail(hint=exc.hint)
             return None
         except OSError as exc:
-            self.end(Code.LOAD_FAILED, explain_spawn_error(exc, argv, self.candidate.directory))
+            self.end(Code.LOAD_FAILED, explain_spawn_error(exc, self._argv, self.candidate.directory))
             self._fail()
             return None
         self._transport = transport
-        self.log.note(f"started {argv} as process {transport.process.pid}")
+        self.log.note(f"started {self._argv} as process {transport.process.pid}")
         self._move(State.HANDSHAKING)
         return transport
 
@@ -390,6 +392,8 @@ class Instance:
             self._move(State.STOPPING)
             if not is_asked:
                 self._fail()
+            if self._cause[0] is Code.OUTPUT_CLOSED:
+                self._abort_calls()  # no answer can come any more; all others have until the exit
         await transport.end(gently=self._bug is None)
         if not is_asked and self.error is None:
             self._fail()
@@ -412,31 +416,43 @@ class Instance:
             stderr_tail=self.log.tail(),
             log_path=str(self.log.path),
             code=str(code or Code.LOAD_FAILED),
-            hint=hint or self.host.explain_exit(self.candidate, self._status, self._stage),
+            hint=hint or self._explain_exit(),
         )
         self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))
         self.settled.set()
 
     def _release(self) -> None:
         """Nothing of it stays: pipes, calls, ledger. Synchronous, so that it happens in every case."""
-        status, tail = str(self._status or "its process is gone"), self.log.tail()
         self.connection.close()
-        self.replies.fail_all(
-            lambda: ExtensionExited(
-                f"it ended before it answered ({status})", extension=self.name, exit_status=status, stderr_tail=tail
-            )
-        )
-        if self._transport is not None:
-            self._transport.close()
         is_failed = self._cause is None or self._cause[0] is not None
         if not self.reason and self._cause is not None:
             self.reason = self._cause[1]
+        self._abort_calls()
+        if self._transport is not None:
+            self._transport.close()
         self._move(State.FAILED if is_failed else State.STOPPED)
-        self.log.note(f"ended: {self.reason} ({status})")
+        self.log.note(f"ended: {self.reason} ({self._status or 'no exit status'})")
         self.log.close()
         self.session.loader.forget(self)
         self.settled.set()
         self.ended.set()
+
+    def _explain_exit(self) -> str:
+        """What an exit before `hello` probably means, or nothing."""
+        if self._status is None or self._stage != "hello":
+            return ""
+        from trio_exthost.packages import explain_exit  # noqa: PLC0415 - heavy, as above
+
+        return explain_exit(self._status.code, self._argv, self._env_path)
+
+    def _abort_calls(self) -> None:
+        """Whoever awaits an answer learns that none will come, and why."""
+        status, tail, reason = str(self._status or ""), self.log.tail(), self.reason
+        self.replies.fail_all(
+            lambda: ExtensionExited(
+                f"it ended before it answered: {reason}", extension=self.name, exit_status=status, stderr_tail=tail
+            )
+        )
 
     def fresh_error(self) -> LoadError:
         """A LoadError of this failure to raise: the one in `error` is kept for the report, without a traceback."""

@@ -13,6 +13,7 @@ from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause
 from trio_exthost.errors import LoadError
 from trio_exthost.runtime.instance import Instance
+from trio_exthost.runtime.lifecycle import State
 from trio_exthost.runtime.status import ExtensionRow, LoadReport, row_of
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class Loader:
             raise
         if instance.error is not None:
             raise instance.fresh_error()
+        if instance.state is not State.READY:
+            raise LoadError(instance.reason, extension=instance.name, stage="stopped")
         return row_of(candidate, instance)
 
     def _rank_of(self, candidate: Candidate) -> int:

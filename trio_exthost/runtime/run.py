@@ -118,10 +118,10 @@ class Run:
             raise PayloadError(f"the system prompt has more than {limit} bytes")
         session = self.session
         body = {
-            "system_prompt": base,
+            "system_prompt": clean_text(base),
             "session_id": session.id,
             "agent_run_id": self.id,
-            "cwd": str(session.cwd),
+            "cwd": clean_text(str(session.cwd)),
             "provider": session.model.provider,
             "model": session.model.model,
         }

@@ -23,7 +23,7 @@ from trio_exthost.runtime.loading import Loader
 from trio_exthost.runtime.outbox import Entry, Kind
 from trio_exthost.runtime.panels import Panel, Panels
 from trio_exthost.runtime.registration import Registrar
-from trio_exthost.runtime.results import ToolResult
+from trio_exthost.runtime.results import ToolResult, clean_text
 from trio_exthost.runtime.run import AgentRef, Run
 from trio_exthost.runtime.status import ExtensionRow, LoadReport
 from trio_exthost.runtime.toolcall import ToolCall
@@ -68,7 +68,7 @@ class Session:
         self.loader = Loader(self)
         self.is_interactive = client is not None
         self._client: HostClient = client or HostClient()
-        self._cwd_text = str(cwd)
+        self._cwd_text = clean_text(str(cwd))  # a path need not be UTF-8, a frame must
         self._sequence = 0
         self._version = 1
         self._changed = trio.Event()
@@ -366,7 +366,7 @@ class Session:
         """What an extension is told about its session."""
         from trio_exthost.runtime.host import package_version  # noqa: PLC0415 - host imports this module
 
-        directory = str(instance.candidate.directory)
+        directory = clean_text(str(instance.candidate.directory))
         return to_extension.HelloAck(
             protocol_version=1,
             zot_version=self.host.config.host_version or package_version(),
