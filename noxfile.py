@@ -60,7 +60,9 @@ def bench(session: nox.Session) -> None:
 def soak(session: nox.Session) -> None:
     """The property tests with many more examples."""
     session.install("-e", ".[test]")
-    session.run("pytest", "tests/wire", "tests/effects", "tests/policy", "tests/runtime", env={"HYPOTHESIS_PROFILE": "soak"})
+    session.run(
+        "pytest", "tests/wire", "tests/effects", "tests/policy", "tests/runtime", env={"HYPOTHESIS_PROFILE": "soak"}
+    )
 
 
 @nox.session(python=PYTHONS[0], default=False)

@@ -67,7 +67,7 @@ async def _ask(member: Instance, point: InterceptPoint, payload: Mapping[str, An
     try:
         frame = await call(
             member,
-            lambda id: to_extension.EventIntercept(id, point.event, payload),  # noqa: A006 - the wire's word
+            lambda id: to_extension.EventIntercept(id, point.event, payload),
             from_extension.EventInterceptResponse.TYPE,
             seconds=seconds,
             what=f"interception of {point.event}",
@@ -99,6 +99,6 @@ def _answer_from(
             StepKind.FAILED, f"gave {point.answer_key} that is no {point.kind.__name__}: {replacement!r:.80}", policy
         )
     limit = member.limits.system_prompt_bytes
-    if point.event == "before_agent_start" and len(replacement.encode()) > limit:
+    if point.event == "before_agent_start" and len(str(replacement).encode()) > limit:
         return Failure(StepKind.FAILED, f"gave a system prompt of more than {limit} bytes", policy)
     return Answer(reason=frame.reason, replaces=True, replacement=replacement)

@@ -131,7 +131,7 @@ async def run_command(session: Session, name: str, arguments: str | Mapping[str,
         frame = await call(
             instance,
             # The registered spelling: extensions compare it as it stands.
-            lambda id: to_extension.CommandInvoked(id, registered.name, text),  # noqa: A006 - the wire's word
+            lambda id: to_extension.CommandInvoked(id, registered.name, text),
             from_extension.CommandResponse.TYPE,
             seconds=instance.deadlines.command_s,
             what=f"command {registered.name!r}",

@@ -124,7 +124,7 @@ class Host:
         session = Session(
             self,
             session_id,
-            cwd=Path(cwd if cwd is not None else Path.cwd()).absolute(),
+            cwd=cwd or ".",
             client=client,
             tools=tuple(tools),
             model=model or ModelRef(),

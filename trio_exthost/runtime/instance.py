@@ -72,6 +72,8 @@ class Instance:
         self.nested = NestedCalls(self)
         self.log = host.open_log(self.name)
         self._transport: Transport | None = None
+        self.outbox: Outbox
+        """What waits to be written to it; only once it was spawned."""
         self._staged: list[RegistrationFrame] = []
         self._has_registered = False
         self._said_ready_early = False
@@ -103,12 +105,6 @@ class Instance:
     def is_ending(self) -> bool:
         """Whether its end has begun, or has been."""
         return self._cause is not None or self.ended.is_set()
-
-    @property
-    def outbox(self) -> Outbox:
-        """What waits to be written to it; only once it was spawned."""
-        assert self._transport is not None, "not spawned"
-        return self._transport.outbox
 
     def report(self, code: Code, severity: Severity, message: str) -> None:
         """Tell a diagnostic of this instance; it is in its log, too.
@@ -306,6 +302,7 @@ class Instance:
             self._fail()
             return None
         self._transport = transport
+        self.outbox = transport.outbox
         self.log.note(f"started {self._argv} as process {transport.process.pid}")
         self._move(State.HANDSHAKING)
         return transport
@@ -360,7 +357,7 @@ class Instance:
             had_registered = self._has_registered
             due = min(cap, self._quiet_at()) if had_registered else cap
 
-            def is_news(had: bool = had_registered) -> bool:  # noqa: FBT001 - bound here, as the loop goes on
+            def is_news(had: bool = had_registered) -> bool:
                 return is_done() or self._has_registered != had
 
             if await self._until(is_news, due):

@@ -42,16 +42,16 @@ class NestedCalls:
         """Calls of tools it has asked for and that run."""
         return len(self._running)
 
-    def open_parent(self, id: str, chain: tuple[str, ...], run: Run | None) -> None:  # noqa: A002 - the wire's word
+    def open_parent(self, id: str, chain: tuple[str, ...], run: Run | None) -> None:
         """The host has called a tool of it: it may name this call as a parent until `close_parent`."""
         self._parents[id] = _Parent(chain, run)
 
-    def close_parent(self, id: str) -> None:  # noqa: A002 - the wire's word
+    def close_parent(self, id: str) -> None:
         """That call has ended, and what it had asked for ends with it."""
         for scope in self._parents.pop(id).scopes:
             scope.cancel("the tool call that asked for this has ended")
 
-    def cancel(self, id: str) -> None:  # noqa: A002 - the wire's word
+    def cancel(self, id: str) -> None:
         """It gives one up; an unknown id is ignored."""
         scope = self._running.get(id)
         if scope is not None:

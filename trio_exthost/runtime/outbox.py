@@ -109,10 +109,17 @@ class Outbox(trio.abc.SendChannel[bytes]):
         """Queue an entry of any kind but CALL and have it written at the next tick. Never blocks, never raises."""
         if self.is_broken or self.is_closing:
             return
-        if len(self._waiting) >= self._max_frames or self._bytes + len(entry.data) > self._max_bytes:
+        size = self._bytes + len(entry.data)
+        if len(self._waiting) >= self._max_frames or size > self._max_bytes:
             if not self._make_room(entry):
                 return
-        self._append(entry)
+            size = self._bytes + len(entry.data)
+        # As _append, written out: this runs once per event and subscriber.
+        self._waiting.append(entry)
+        self._bytes = size
+        if not self.is_dirty:
+            self.is_dirty = True
+            self._flusher.mark(self)
 
     def post_call(self, entry: Entry) -> None:
         """Queue a call and write it at once.

@@ -31,7 +31,7 @@ class PendingCall:
 
     __slots__ = ("expected", "id", "receive", "send")
 
-    def __init__(self, id: str, expected: str) -> None:  # noqa: A002 - the wire's own word
+    def __init__(self, id: str, expected: str) -> None:
         """Expect a frame of type `expected`."""
         self.id = id
         self.expected = expected

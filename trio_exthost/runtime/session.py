@@ -47,7 +47,7 @@ class Session:
         host: Host,
         session_id: str,
         *,
-        cwd: Path,
+        cwd: str | os.PathLike[str],
         client: HostClient | None,
         tools: Sequence[HostTool],
         model: ModelRef,
@@ -56,7 +56,7 @@ class Session:
     ) -> None:
         self.host = host
         self.id = session_id
-        self.cwd = cwd
+        self.cwd = Path(cwd).absolute()
         self.model = model
         self.confirm = confirm
         self.host_tools: dict[str, HostTool] = {tool.name: tool for tool in tools}
@@ -68,7 +68,7 @@ class Session:
         self.loader = Loader(self)
         self.is_interactive = client is not None
         self._client: HostClient = client or HostClient()
-        self._cwd_text = clean_text(str(cwd))  # a path need not be UTF-8, a frame must
+        self._cwd_text = clean_text(str(self.cwd))  # a path need not be UTF-8, a frame must
         self._sequence = 0
         self._version = 1
         self._changed = trio.Event()

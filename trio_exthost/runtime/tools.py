@@ -108,7 +108,7 @@ class ToolInfo:
     """Whether to offer it to the model now; a deferred one is not, until a tool's result has activated it."""
 
 
-def info_of_extension_tool(frame: from_extension.RegisterTool, extension: str, is_activated: bool) -> ToolInfo:  # noqa: FBT001 - one caller
+def info_of_extension_tool(frame: from_extension.RegisterTool, extension: str, is_activated: bool) -> ToolInfo:
     """A registered tool as the agent offers it; `is_activated` where a result has activated it."""
     exposure = frame.exposure or ("deferred" if frame.deferred else "")
     return ToolInfo(
@@ -193,7 +193,7 @@ class Invocation:
         try:
             answer = await call(
                 instance,
-                lambda id: to_extension.ToolCall(id, self.name, self.arguments),  # noqa: A006 - the wire's word
+                lambda id: to_extension.ToolCall(id, self.name, self.arguments),
                 from_extension.ToolResult.TYPE,
                 seconds=min(own_s, self.limit_s),
                 what=f"tool {self.name!r}",
