@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from trio_exthost.errors import ConfigError
 
 def _check(attribute: attrs.Attribute[Any], value: object, kinds: tuple[type, ...], wanted: str) -> None:
     """Refuse what is not a finite number of these kinds above zero (a bool is not a number here)."""
-    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type]
+    is_number = isinstance(value, kinds) and isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
         raise ConfigError(f"{attribute.name} must be {wanted} above 0, not {value!r}")
 
 
@@ -135,6 +136,18 @@ def default_data_dir() -> Path:
     return Path(platformdirs.user_data_dir("exthost", appauthor=False))
 
 
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    return Path(path).absolute()
+
+
+def _paths(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    return tuple(map(Path, paths))
+
+
+def _paths_if_given(paths: Iterable[str | os.PathLike[str]] | None) -> tuple[Path, ...] | None:
+    return None if paths is None else _paths(paths)
+
+
 @attrs.frozen(kw_only=True)
 class HostConfig:
     """Everything an embedder can set. Immutable; `attrs.evolve` makes a changed copy."""
@@ -143,17 +156,13 @@ class HostConfig:
     """How long the host waits."""
     limits: Limits = attrs.field(factory=Limits)
     """What may wait, be sent or kept."""
-    data_dir: Path = attrs.field(factory=default_data_dir, converter=lambda path: Path(path).absolute())
+    data_dir: Path = attrs.field(factory=default_data_dir, converter=_absolute)
     """Trust store, logs and the user's own extensions (`extensions/`) live here."""
-    extensions: tuple[Path, ...] = attrs.field(default=(), converter=lambda paths: tuple(map(Path, paths)))
+    extensions: tuple[Path, ...] = attrs.field(default=(), converter=_paths)
     """Directories of single extensions, first in the catalogue, in this order; always trusted."""
-    project_roots: tuple[Path, ...] = attrs.field(
-        default=(Path(".exthost/extensions"),), converter=lambda paths: tuple(map(Path, paths))
-    )
+    project_roots: tuple[Path, ...] = attrs.field(default=(Path(".exthost/extensions"),), converter=_paths)
     """Roots of project-local extensions, relative to a session's cwd (`.zot/extensions` can be named)."""
-    user_roots: tuple[Path, ...] | None = attrs.field(
-        default=None, converter=lambda paths: None if paths is None else tuple(map(Path, paths))
-    )
+    user_roots: tuple[Path, ...] | None = attrs.field(default=None, converter=_paths_if_given)
     """Roots of the user's extensions; None means `<data_dir>/extensions`."""
     trust: Callable[[object], bool] | None = None
     """Asked about a project-local extension the store does not know (a `packages.Candidate`); None means no."""
