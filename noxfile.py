@@ -36,6 +36,7 @@ def types(session: nox.Session) -> None:
     """mypy strict; pyright for the completeness of the public face."""
     session.install("-e", ".[dev]")
     session.run("mypy")
+    session.chdir(session.create_tmp())  # in the checkout pyright would take the package for sources, not for installed
     session.run("pyright", "--ignoreexternal", "--verifytypes", "trio_exthost")
 
 

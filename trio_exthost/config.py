@@ -19,7 +19,7 @@ from trio_exthost.errors import ConfigError
 
 def _check(attribute: attrs.Attribute[Any], value: object, kinds: tuple[type, ...], wanted: str) -> None:
     """Refuse what is not a finite number of these kinds above zero (a bool is not a number here)."""
-    is_number = isinstance(value, kinds) and isinstance(value, (int, float)) and not isinstance(value, bool)
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
         raise ConfigError(f"{attribute.name} must be {wanted} above 0, not {value!r}")
 
