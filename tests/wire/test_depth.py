@@ -45,3 +45,8 @@ def test_deep_chains_of_one_kind_side_by_side_do_not_add_up() -> None:
     chain = b"[" * 100 + b"]" * 100
     assert not is_deeper(b"[" + b",".join([chain] * 20) + b"]", 128)
     assert is_deeper(b"[" + b",".join([chain] * 20) + b"]", 100)
+
+
+def test_innermost_pairs_of_both_kinds_are_counted() -> None:
+    assert is_deeper(b'{"a":[{"a":[]}]}', 3)
+    assert not is_deeper(b'{"a":[{"a":[]}]}', 4)

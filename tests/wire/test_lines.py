@@ -37,7 +37,7 @@ def model(data: bytes, max_line: int, stop_line: int) -> list[bytes | LineTooLon
             found.append(LineTooLong(max_line + 1, head, False))
             if len(raw) > max(stop_line, max_line):
                 found.append(LineTooLong(max(stop_line, max_line) + 1, head, True))
-            rest = b""
+            rest = rest if whole else b""
         elif whole and content.strip(b"\r"):
             found.append(content)
     return [*found, rest.rstrip(b"\r") or None]
@@ -72,8 +72,13 @@ def test_crlf_and_blank_lines_are_no_lines() -> None:
 
 def test_a_run_of_blank_lines_is_one_step() -> None:
     splitter = LineSplitter(10, 10)
-    splitter.feed(b"\n" * 100_000 + b"a\n")
+    splitter.feed(b"\n\r\n\r\r\n" * 10_000 + b"a\n")
     assert splitter.next_line() == b"a"
+
+
+def test_a_blank_line_over_the_bound_is_too_long_wherever_it_stands() -> None:
+    for pieces in ([b"\n\r\r\r\n"], [b"\n", b"\r\r\r\n"]):
+        assert split(pieces, 1) == [LineTooLong(2, b"\r\r", False), None]
 
 
 def test_a_line_of_the_bound_passes_and_one_byte_more_does_not() -> None:

@@ -111,8 +111,6 @@ class Connection:
 
         One call handles one line, so a caller can stop after any of them; bytes received stay.
         """
-        if self._phase is Phase.CLOSED:
-            return None
         line = self._lines.next_line()
         if line is None:
             return None

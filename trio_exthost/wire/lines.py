@@ -14,8 +14,6 @@ import attrs
 HEAD = 64
 """Bytes of a line over its bound that are kept to name it by."""
 
-_BLANK_LINES = re.compile(rb"(?:\r*\n)+")
-
 
 @attrs.frozen
 class LineTooLong:
@@ -49,6 +47,8 @@ class LineSplitter:
         """
         self._max = max_line
         self._stop = max(stop_line, max_line)
+        # As many CRs as a line may have: a longer run of them is too long a line, blank or not.
+        self._blank_lines = re.compile(rb"(?:\r{0,%d}\n)+" % (max_line + 1))
         self._buffer = bytearray()
         self._start = 0
         self._scanned = 0
@@ -76,7 +76,7 @@ class LineSplitter:
             if line.strip(b"\r"):
                 return line
             # A flood of line feeds must not hold the caller up, so a run of blank lines is one step.
-            if blank := _BLANK_LINES.match(self._buffer, self._start):
+            if blank := self._blank_lines.match(self._buffer, self._start):
                 self._start = self._scanned = blank.end()
 
     def end(self) -> bytes | None:
