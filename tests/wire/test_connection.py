@@ -220,6 +220,16 @@ def test_a_last_word_without_line_end_is_stray_output() -> None:
     assert (found.code, found.message) == (Code.STRAY_OUTPUT, "output ended inside a line: bye")
 
 
+def test_frames_received_before_the_end_are_heard_after_it() -> None:
+    connection = in_phase(Phase.READY)
+    connection.receive_data(READY + b"bye")
+    found = connection.receive_eof()
+    assert found is not None
+    assert found.message.endswith("bye")
+    assert connection.next_event() == from_extension.Ready()
+    assert connection.next_event() is None
+
+
 def test_output_that_ends_with_a_line_is_no_fault() -> None:
     connection = in_phase(Phase.READY)
     assert events(connection, READY)

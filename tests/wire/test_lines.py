@@ -130,3 +130,29 @@ def test_the_unterminated_rest_is_given_once_at_the_end() -> None:
     assert drain(splitter) == [b"a"]
     assert splitter.end() == b"rest"
     assert splitter.end() is None
+
+
+def test_whole_lines_can_be_taken_after_the_end() -> None:
+    splitter = LineSplitter(10, 100)
+    splitter.feed(b"a\nb\nrest")
+    assert splitter.next_line() == b"a"
+    assert splitter.end() == b"rest"
+    assert drain(splitter) == [b"b"]
+    assert splitter.end() is None
+
+
+def test_the_end_inside_a_thrown_away_line_gives_nothing_of_it() -> None:
+    splitter = LineSplitter(2, 100)
+    splitter.feed(b"xxxx")
+    assert splitter.next_line() == LineTooLong(3, b"xxx", False)
+    assert splitter.end() is None
+    assert drain(splitter) == []
+
+
+@given(strategies.streams, st.integers(0, 5), st.integers(4, 80))
+def test_when_the_end_comes_changes_no_whole_line(data: bytes, taken: int, max_line: int) -> None:
+    splitter = LineSplitter(max_line, 10_000)
+    splitter.feed(data + b"\ntail")
+    early = [line for line in (splitter.next_line() for _ in range(taken)) if line is not None]
+    assert splitter.end() == b"tail"
+    assert [*early, *drain(splitter), b"tail"] == split([data + b"\ntail"], max_line, 10_000)

@@ -124,7 +124,7 @@ class Connection:
         return self._admit(frame)
 
     def receive_eof(self) -> Fault | None:
-        """The stream has ended; call it when `next_event` gave None.
+        """The stream has ended; `next_event` still gives what was received before.
 
         What stands there without a line end is a fault, not fatal. The phase stays: a program that closed its stdout
         may still read its stdin.

@@ -80,14 +80,17 @@ class LineSplitter:
                 self._start = self._scanned = blank.end()
 
     def end(self) -> bytes | None:
-        """The stream has ended: what stands there without a line end, or None. Call it once `next_line` gives None.
+        """The stream has ended: what stands there without a line end, or None.
 
-        A line that is being thrown away was reported and is not given again.
+        Whole lines that were not taken yet can still be taken. A line that is being thrown away was reported and is
+        not given again.
         """
-        assert b"\n" not in self._buffer, "next_line() must be called until it gives None"
-        rest = bytes(self._buffer)
-        self._buffer.clear()
-        self._start = self._scanned = 0
+        cut = max(self._start, self._buffer.rfind(b"\n") + 1)
+        rest = bytes(self._buffer[cut:])
+        del self._buffer[cut:]
+        self._scanned = min(self._scanned, cut)
+        if self._skipping is not None and cut == self._start:
+            return None
         return rest.rstrip(b"\r") or None
 
     def _unfinished(self) -> LineTooLong | None:
