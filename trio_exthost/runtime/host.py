@@ -59,13 +59,13 @@ class Host:
     ) -> None:
         self.config = config
         self.instrument = instrument
-        self.diagnostics = DiagnosticLog(config.limits.diagnostics)
-        self.pump = Pump(config.limits.pump_slice_s)
-        self.flusher = Flusher()
-        self.next_id = id_source()
-        self.codec = Codec(ZOT, max_frame=config.limits.frame_bytes, max_depth=config.limits.json_depth)
+        self.diagnostics: DiagnosticLog = DiagnosticLog(config.limits.diagnostics)
+        self.pump: Pump = Pump(config.limits.pump_slice_s)
+        self.flusher: Flusher = Flusher()
+        self.next_id: Callable[[], str] = id_source()
+        self.codec: Codec = Codec(ZOT, max_frame=config.limits.frame_bytes, max_depth=config.limits.json_depth)
         self.nursery = nursery
-        self.watchdog = Watchdog(lambda why: self.report(Code.WATCHDOG_LOST, Severity.WARNING, why))
+        self.watchdog: Watchdog = Watchdog(lambda why: self.report(Code.WATCHDOG_LOST, Severity.WARNING, why))
         self.spawn: Spawner = spawn or self._spawn
         self.catalogue: Catalogue = catalogue or discover_in_thread
         self.sessions: dict[str, Session] = {}

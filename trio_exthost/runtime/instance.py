@@ -29,7 +29,9 @@ from trio_exthost.runtime.transport import Transport
 from trio_exthost.wire import Connection, Phase, from_extension, to_extension
 
 if TYPE_CHECKING:
-    from trio_exthost.packages import Candidate
+    from trio_exthost.config import Deadlines, Limits
+    from trio_exthost.packages import Candidate, Manifest
+    from trio_exthost.runtime.logs import ExtensionLog
     from trio_exthost.runtime.session import Session
 
 TOLD = 20
@@ -48,29 +50,29 @@ class Instance:
         self.session = session
         self.host = host
         self.candidate = candidate
-        self.manifest = candidate.manifest
-        self.name = candidate.name
+        self.manifest: Manifest = candidate.manifest
+        self.name: str = candidate.name
         self.number = number
         self.rank = rank
-        self.priority = self.manifest.exthost.priority
-        self.limits = host.config.limits
-        self.deadlines = host.config.deadlines
+        self.priority: int = self.manifest.exthost.priority
+        self.limits: Limits = host.config.limits
+        self.deadlines: Deadlines = host.config.deadlines
         self.on_failure = OnFailure.BLOCK if self.manifest.exthost.on_failure == "block" else OnFailure.ALLOW
-        self.state = State.STARTING
-        self.reason = ""
+        self.state: State = State.STARTING
+        self.reason: str = ""
         self.error: LoadError | None = None
         self.capabilities: frozenset[str] = frozenset()
         self.registrations = 0
-        self.is_wire_ready = False
-        self.is_auto_ready = False
-        self.settled = trio.Event()
+        self.is_wire_ready: bool = False
+        self.is_auto_ready: bool = False
+        self.settled: trio.Event = trio.Event()
         """Set once it is ready, or never will be."""
-        self.ended = trio.Event()
+        self.ended: trio.Event = trio.Event()
         """Set once nothing of it is left."""
         self.connection: Connection = host.new_connection()
-        self.replies = ReplyTable(host.next_id)
-        self.nested = NestedCalls(self)
-        self.log = host.open_log(self.name)
+        self.replies: ReplyTable = ReplyTable(host.next_id)
+        self.nested: NestedCalls = NestedCalls(self)
+        self.log: ExtensionLog = host.open_log(self.name)
         self._transport: Transport | None = None
         self.outbox: Outbox
         """What waits to be written to it; only once it was spawned."""
@@ -86,7 +88,7 @@ class Instance:
         self._told: Counter[Code] = Counter()
         self._bug: Exception | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
-        self.started_at = 0.0
+        self.started_at: float = 0.0
         self.nursery: trio.Nursery | None = None
 
     # --- what others ask ---

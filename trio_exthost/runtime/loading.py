@@ -71,7 +71,7 @@ class Loader:
         """Nothing is looked for yet."""
         self._session = session
         self._host = session.host
-        self.admission = Admission()
+        self.admission: Admission = Admission()
         self.report: LoadReport | None = None
         self._running: dict[str, Instance] = {}
         self._gone: dict[str, Instance] = {}  # the last one of each name that has ended, for its state and reason

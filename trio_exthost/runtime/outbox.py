@@ -43,9 +43,9 @@ class Entry:
 
     def __init__(self, data: bytes, kind: Kind, sequence: int = 0) -> None:
         """Hold the line to send, with its line feed."""
-        self.data = data
-        self.kind = kind
-        self.sequence = sequence
+        self.data: bytes = data
+        self.kind: Kind = kind
+        self.sequence: int = sequence
 
 
 class Outbox(trio.abc.SendChannel[bytes]):
@@ -82,7 +82,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
           on_full: Told True when answers wait over the bound, False when there is room again.
         """
         os.set_blocking(fd, False)
-        self.fd = fd
+        self.fd: int = fd
         self._flusher = flusher
         self._max_frames = max_frames
         self._max_bytes = max_bytes
@@ -95,11 +95,11 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self._bytes = 0
         self._offset = 0  # bytes of the head that the pipe has taken
         self._is_over = False
-        self.is_dirty = False
-        self.is_broken = False
-        self.is_closing = False
-        self.taken_bytes = 0
-        self.dropped = 0
+        self.is_dirty: bool = False
+        self.is_broken: bool = False
+        self.is_closing: bool = False
+        self.taken_bytes: int = 0
+        self.dropped: int = 0
         self._is_blocked = False
         self._blocked = trio.Event()
 

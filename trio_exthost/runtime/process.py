@@ -84,6 +84,10 @@ def _open_pidfd(pid: int) -> int:
 class SpawnedProcess:
     """A real process."""
 
+    stdin_fd: int
+    stdout_fd: int
+    stderr_fd: int
+
     def __init__(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], watchdog: Watchdog) -> None:
         """Spawn it. Nothing is left open when this raises OSError."""
         ours: list[int] = []
@@ -113,14 +117,11 @@ class SpawnedProcess:
         finally:
             for fd in theirs:
                 os.close(fd)
-        self.pid = self._popen.pid
+        self.pid: int = self._popen.pid
         self._watchdog = watchdog
         watchdog.watch(self.pid)
         self._pidfd = _open_pidfd(self.pid)
         self._status: ExitStatus | None = None
-
-    stdout_fd: int
-    stderr_fd: int
 
     async def wait_exited(self) -> None:
         """Return once the leader has ended; it is not reaped yet."""

@@ -45,11 +45,11 @@ class InputPipe:
         os.set_blocking(fd, False)
         self._pump = pump
         self._sink = sink
-        self.fd = fd
-        self.has_ended = False
-        self.is_paused = False
-        self.is_queued = False
-        self.received_bytes = 0
+        self.fd: int = fd
+        self.has_ended: bool = False
+        self.is_paused: bool = False
+        self.is_queued: bool = False
+        self.received_bytes: int = 0
         self._is_left = False
         pump.watch(self)
 

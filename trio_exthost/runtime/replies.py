@@ -33,9 +33,11 @@ class PendingCall:
 
     def __init__(self, id: str, expected: str) -> None:
         """Expect a frame of type `expected`."""
-        self.id = id
-        self.expected = expected
-        self.send, self.receive = trio.open_memory_channel[Answer](1)
+        self.id: str = id
+        self.expected: str = expected
+        channel = trio.open_memory_channel[Answer](1)
+        self.send: trio.MemorySendChannel[Answer] = channel[0]
+        self.receive: trio.MemoryReceiveChannel[Answer] = channel[1]
 
     def answer_nowait(self) -> Answer | None:
         """The answer if it is there."""

@@ -55,7 +55,7 @@ class Run:
         """Unique in the host; events carry it as `agent_run_id`."""
         self.parent = parent
         self.agent = agent
-        self.is_closed = False
+        self.is_closed: bool = False
         self._compactions = 0
 
     @contextmanager

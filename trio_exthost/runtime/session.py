@@ -56,17 +56,17 @@ class Session:
     ) -> None:
         self.host = host
         self.id = session_id
-        self.cwd = Path(cwd).absolute()
+        self.cwd: Path = Path(cwd).absolute()
         self.model = model
         self.confirm = confirm
         self.host_tools: dict[str, HostTool] = {tool.name: tool for tool in tools}
-        self.builtin_commands = frozenset(name.casefold() for name in builtin_commands)
-        self.ledger = EffectLedger()
-        self.views = Views()
-        self.panels = Panels(self)
-        self.registrar = Registrar(self)
-        self.loader = Loader(self)
-        self.is_interactive = client is not None
+        self.builtin_commands: frozenset[str] = frozenset(name.casefold() for name in builtin_commands)
+        self.ledger: EffectLedger = EffectLedger()
+        self.views: Views = Views()
+        self.panels: Panels = Panels(self)
+        self.registrar: Registrar = Registrar(self)
+        self.loader: Loader = Loader(self)
+        self.is_interactive: bool = client is not None
         self._client: HostClient = client or HostClient()
         self._cwd_text = clean_text(str(self.cwd))  # a path need not be UTF-8, a frame must
         self._sequence = 0

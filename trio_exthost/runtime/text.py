@@ -22,7 +22,7 @@ class AssistantText:
         self.message_id = message_id
         self.verdict: Verdict | None = None
         """What the chain decided; set by `finish`."""
-        self.rest = ""
+        self.rest: str = ""
         """What is still to be shown once the message is complete; empty where everything was shown or it is hidden."""
         self._pieces: list[str] = []
         self._shown = 0

@@ -50,17 +50,19 @@ class ToolCall:
         """What the chain decided; set on entering."""
         self.result: ToolResult | None = None
         """The result, once there is one."""
-        self.executed = False
+        self.executed: bool = False
         """Whether the tool was begun."""
         self.confirmed: bool | None = None
         """What a person said; None: nobody was asked."""
-        self.problem = ""
+        self.problem: str = ""
         """Why the arguments cannot be used, or nothing."""
         self._chain = chain
         self._limit_s = limit_s
         self._raw = clean_text(arguments) if isinstance(arguments, str) else ""
-        self._send_progress, self.progress = trio.open_memory_channel[Progress](PROGRESS_KEPT)
-        """`progress` receives what the running tool tells; it ends with the call."""
+        channel = trio.open_memory_channel[Progress](PROGRESS_KEPT)
+        self._send_progress = channel[0]
+        self.progress: trio.MemoryReceiveChannel[Progress] = channel[1]
+        """Receives what the running tool tells; it ends with the call."""
         self._original = self._parse(arguments)
 
     def _parse(self, arguments: Mapping[str, Any] | str) -> Mapping[str, Any]:

@@ -65,13 +65,13 @@ class Transport:
         host, limits = instance.host, instance.limits
         self._instance = instance
         self.process: Process = host.spawn(argv, cwd=str(instance.candidate.directory), env=env)
-        self.exited = trio.Event()
+        self.exited: trio.Event = trio.Event()
         """Set once the process has ended and what it wrote before has been handled."""
         self._is_catching_up = False
         self.status: ExitStatus | None = None
         """How it ended, once reaped."""
         throttle = Throttle(instance)
-        self.outbox = Outbox(
+        self.outbox: Outbox = Outbox(
             self.process.stdin_fd,
             host.flusher,
             max_frames=limits.outbox_frames,
@@ -82,8 +82,8 @@ class Transport:
             on_drop=instance.on_drop,
             on_full=throttle.set_full,
         )
-        self.stdout = InputPipe(host.pump, self.process.stdout_fd, stdout)
-        self.stderr = InputPipe(host.pump, self.process.stderr_fd, StderrSink(instance.log.write_stderr))
+        self.stdout: InputPipe = InputPipe(host.pump, self.process.stdout_fd, stdout)
+        self.stderr: InputPipe = InputPipe(host.pump, self.process.stderr_fd, StderrSink(instance.log.write_stderr))
         throttle.attach(self.stdout)
         self.throttle = throttle
 
