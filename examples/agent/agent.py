@@ -1,0 +1,145 @@
+"""The agent's loop. Between the two rules below are all its calls into the host: what an embedder copies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from trio_exthost import AgentRef, Run, Session
+
+from .model import Delta, Model, ModelError, ToolRequest
+
+BASE_PROMPT = "You are a careful programmer. Work in the current directory with the tools you have."
+MAX_STEPS = 20
+TASK_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "task",
+        "description": "Have a sub-agent work on something at the same time.",
+        "parameters": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
+    },
+}
+
+
+@dataclass
+class Agent:
+    """One conversation with a model, in a session of the host."""
+
+    session: Session
+    model: Model
+    show: Callable[[str], None]
+
+    # ---- calls into the host ------------------------------------------------------------------------------------
+
+    async def work(self, prompt: str, parent: Run | None = None, agent: AgentRef | None = None) -> str:
+        """Work off one request of the user; the last text."""
+        answer = ""
+        with self.session.open_run(parent=parent, agent=agent) as run:
+            run.prompt_submitted(prompt)
+            system = await run.system_prompt(BASE_PROMPT)
+            messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+            for step in range(1, MAX_STEPS + 1):
+                verdict = await run.turn_start(step)
+                if verdict.blocked:
+                    self.show(f"stopped: {verdict.reason}")
+                    return answer
+                answer, requests = await self.listen(run, messages, f"message-{step}")
+                run.turn_end(stop="tool_calls" if requests else "stop")
+                if not requests:
+                    return answer
+                messages += await self.use_tools(run, requests)
+        return answer
+
+    async def listen(self, run: Run, messages: list[dict[str, Any]], message_id: str) -> tuple[str, list[ToolRequest]]:
+        """One answer of the model: shown as far as it may be, kept in the transcript as it is."""
+        requests: list[ToolRequest] = []
+        send, deltas = trio.open_memory_channel[Delta](0)
+        async with run.assistant_text(message_id) as text, trio.open_nursery() as nursery:
+            nursery.start_soon(self.model.stream, messages, self.offered(), send)
+            async for delta in deltas:
+                if delta.tool is not None:
+                    requests.append(delta.tool)
+                elif shown := await text.feed(delta.text):
+                    self.show(shown)
+        self.show(text.rest + "\n" if text.rest else "\n")
+        messages.append(assistant_message(text.original, requests))
+        return text.text, requests
+
+    async def use_tool(self, run: Run, request: ToolRequest) -> str:
+        """One tool call; its text is for the model, whatever became of it."""
+        async with run.tool_call(request.id, request.name, request.arguments) as call:
+            if not call.verdict.blocked:
+                await call.confirm()
+            return (await call.execute()).text
+
+    # -------------------------------------------------------------------------------------------------------------
+
+    async def use_tools(self, run: Run, requests: list[ToolRequest]) -> list[dict[str, Any]]:
+        """All tool calls of one answer at the same time; results in the model's order."""
+        results: dict[str, str] = {}
+
+        async def use(request: ToolRequest) -> None:
+            if request.name == "task":
+                results[request.id] = await self.delegate(run, request)
+            else:
+                results[request.id] = await self.use_tool(run, request)
+
+        async with trio.open_nursery() as nursery:
+            for request in requests:
+                nursery.start_soon(use, request)
+        return [{"role": "tool", "tool_call_id": request.id, "content": results[request.id]} for request in requests]
+
+    async def delegate(self, run: Run, request: ToolRequest) -> str:
+        """A sub-agent: a run of its own, with this one as its parent."""
+        number = next(_numbers)
+        helper = Agent(self.session, self.model, lambda text: None)
+        prompt = json.loads(request.arguments)["prompt"]
+        return await helper.work(prompt, parent=run, agent=AgentRef(f"agent-{number}", "reviewer"))
+
+    def offered(self) -> list[dict[str, Any]]:
+        """The tools as the model is offered them: the session's, and the sub-agent."""
+        tools = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+            }
+            for tool in self.session.tools()
+            if tool.active
+        ]
+        return [*tools, TASK_TOOL]
+
+
+def assistant_message(text: str, requests: list[ToolRequest]) -> dict[str, Any]:
+    """The model's answer as the transcript keeps it: in its own words, whatever the user was shown."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if requests:
+        message["tool_calls"] = [
+            {"id": each.id, "type": "function", "function": {"name": each.name, "arguments": each.arguments}}
+            for each in requests
+        ]
+    return message
+
+
+async def run_task(session: Session, model: Model, prompt: str, *, show: Callable[[str], None]) -> str:
+    """Work off one request; the agent's last text as the user may see it.
+
+    Raises:
+      ModelError: The endpoint failed.
+    """
+    try:
+        return await Agent(session, model, show).work(prompt)
+    except ExceptionGroup as group:
+        failures, rest = group.split(ModelError)
+        if failures is None or rest is not None:
+            raise
+        while isinstance(failures, ExceptionGroup):
+            failures = failures.exceptions[0]
+        raise failures from group
+
+
+_numbers = itertools.count(1)

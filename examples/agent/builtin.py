@@ -1,0 +1,88 @@
+"""The agent's own tools: read, write and bash, kept inside a scratch directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from trio_exthost import HostTool, SimpleTool, ToolResult, ToolStatus
+
+OUTPUT_BYTES = 64 * 1024
+"""What a command may print before the rest is cut."""
+BASH_S = 30.0
+"""How long a command may take."""
+
+
+def builtin_tools(scratch: Path) -> list[HostTool]:
+    """The three tools, confined to `scratch`."""
+    root = scratch.resolve()
+
+    def inside(path: object) -> Path:
+        target = (root / str(path)).resolve()
+        if not target.is_relative_to(root):
+            raise ValueError(f"{path} is outside the working directory")
+        return target
+
+    async def read(arguments: dict[str, Any]) -> str:
+        text = await trio.Path(inside(arguments["path"])).read_text(errors="replace")
+        return text[:OUTPUT_BYTES]
+
+    async def write(arguments: dict[str, Any]) -> str:
+        target = trio.Path(inside(arguments["path"]))
+        await target.parent.mkdir(parents=True, exist_ok=True)
+        await target.write_text(str(arguments["text"]))
+        return f"wrote {len(str(arguments['text']))} characters to {arguments['path']}"
+
+    async def bash(arguments: dict[str, Any]) -> ToolResult | str:
+        return await run_shell(str(arguments["command"]), root)
+
+    path = {"path": {"type": "string", "description": "relative to the working directory"}}
+    return [
+        SimpleTool("read", "Read a text file.", schema_of(path), read),
+        SimpleTool("write", "Write a text file.", schema_of({**path, "text": {"type": "string"}}), write),
+        SimpleTool("bash", "Run a shell command.", schema_of({"command": {"type": "string"}}), bash),
+    ]
+
+
+def schema_of(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+async def run_shell(command: str, cwd: Path) -> ToolResult | str:
+    """Run a command in a group of its own, so that giving it up ends all it started."""
+    output = b""
+
+    async def kill_group(process: trio.Process) -> None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+    async def collect(stream: trio.abc.ReceiveStream) -> None:
+        nonlocal output
+        async for chunk in stream:
+            output += chunk[: OUTPUT_BYTES - len(output)]
+
+    with trio.move_on_after(BASH_S):
+        async with trio.open_nursery() as nursery:
+            process = await nursery.start(
+                partial(
+                    trio.run_process,
+                    ["sh", "-c", f"exec 2>&1; {command}"],
+                    cwd=cwd,
+                    stdout=subprocess.PIPE,
+                    check=False,
+                    start_new_session=True,
+                    deliver_cancel=kill_group,
+                )
+            )
+            async with process.stdout:
+                await collect(process.stdout)
+        text = output.decode(errors="replace") or "(no output)"
+        if process.returncode:
+            return ToolResult.error(f"exit {process.returncode}\n{text}")
+        return text
+    return ToolResult.error(f"no end within {BASH_S:g} s\n{output.decode(errors='replace')}", ToolStatus.TIMED_OUT)

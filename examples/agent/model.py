@@ -1,0 +1,126 @@
+"""A client of any OpenAI-compatible endpoint, streaming."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import trio
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """A tool call as the model wrote it; `arguments` is its JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A piece of text, or a whole tool call."""
+
+    text: str = ""
+    tool: ToolRequest | None = None
+
+
+class ModelError(Exception):
+    """The endpoint did not answer as it should."""
+
+
+class Model(Protocol):
+    """What the agent needs of a model."""
+
+    name: str
+
+    async def stream(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], send: trio.MemorySendChannel[Delta]
+    ) -> None:
+        """Send the answer piece by piece, then close the channel."""
+
+
+@dataclass
+class OpenAIModel:
+    """`POST {base_url}/chat/completions` with `stream`."""
+
+    base_url: str
+    api_key: str
+    name: str
+
+    @classmethod
+    def from_environment(cls) -> OpenAIModel:
+        """OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL."""
+        return cls(
+            os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+            os.environ["OPENAI_API_KEY"],
+            os.environ.get("OPENAI_MODEL", "gpt-4o-mini"),
+        )
+
+    async def stream(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], send: trio.MemorySendChannel[Delta]
+    ) -> None:
+        """Send text as it comes; tool calls, which come in pieces, once they are whole."""
+        import httpx
+
+        body = {"model": self.name, "messages": messages, "stream": True, **({"tools": tools} if tools else {})}
+        calls = _ToolCalls()
+        with send:
+            try:
+                async with (
+                    httpx.AsyncClient(timeout=httpx.Timeout(60, read=300)) as client,
+                    client.stream(
+                        "POST",
+                        f"{self.base_url.rstrip('/')}/chat/completions",
+                        json=body,
+                        headers={"Authorization": f"Bearer {self.api_key}"},
+                    ) as response,
+                ):
+                    if response.status_code >= 400:
+                        text = (await response.aread()).decode(errors="replace")
+                        raise ModelError(f"the model's endpoint answered {response.status_code}: {text[:300]}")
+                    await _read_events(response, calls, send)
+            except httpx.HTTPError as exc:
+                raise ModelError(f"the model's endpoint failed: {type(exc).__name__}: {exc}") from exc
+            for call in calls.whole():
+                await send.send(Delta(tool=call))
+
+
+async def _read_events(response: Any, calls: _ToolCalls, send: trio.MemorySendChannel[Delta]) -> None:
+    """Server-sent events: `data:` lines; comments and empty lines are skipped; [DONE] ends it."""
+    async for line in response.aiter_lines():
+        if not line.startswith("data:"):
+            continue
+        data = line[5:].strip()
+        if data == "[DONE]":
+            return
+        try:
+            choices = json.loads(data).get("choices") or []
+        except ValueError as exc:
+            raise ModelError(f"the model's endpoint sent what is no JSON: {data[:100]!r}") from exc
+        for choice in choices:
+            delta = choice.get("delta") or {}
+            if text := delta.get("content"):
+                await send.send(Delta(text=text))
+            for piece in delta.get("tool_calls") or []:
+                calls.add(piece)
+    raise ModelError("the model's endpoint ended in mid-stream")
+
+
+@dataclass
+class _ToolCalls:
+    """Tool calls put together from their pieces, by index."""
+
+    parts: dict[int, dict[str, str]] = field(default_factory=dict)
+
+    def add(self, piece: dict[str, Any]) -> None:
+        part = self.parts.setdefault(piece.get("index", 0), {"id": "", "name": "", "arguments": ""})
+        function = piece.get("function") or {}
+        part["id"] = piece.get("id") or part["id"]
+        part["name"] += function.get("name") or ""
+        part["arguments"] += function.get("arguments") or ""
+
+    def whole(self) -> list[ToolRequest]:
+        return [ToolRequest(**self.parts[index]) for index in sorted(self.parts)]

@@ -1,0 +1,5 @@
+"""`python -m trio_exthost`: the `exthost` command."""
+
+from trio_exthost.cli import main
+
+main()
