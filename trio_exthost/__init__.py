@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.panels import Panel
     from trio_exthost.runtime.results import ToolResult, ToolStatus, text_block
     from trio_exthost.runtime.run import AgentRef, Compaction, Run
-    from trio_exthost.runtime.session import Session
+    from trio_exthost.runtime.session import Confirm, Session
     from trio_exthost.runtime.status import ExtensionRow, LoadReport
     from trio_exthost.runtime.text import AssistantText
     from trio_exthost.runtime.toolcall import ToolCall
@@ -98,6 +98,7 @@ _HOMES = {
     "CommandOutcome": "runtime.commands",
     "Compaction": "runtime.run",
     "ConfigError": "errors",
+    "Confirm": "runtime.session",
     "Conflict": "errors",
     "ContentBlock": "wire.from_extension",
     "Deadlines": "config",
@@ -177,6 +178,7 @@ __all__ = [
     "CommandOutcome",
     "Compaction",
     "ConfigError",
+    "Confirm",
     "Conflict",
     "ContentBlock",
     "Deadlines",

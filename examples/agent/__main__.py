@@ -16,7 +16,7 @@ from agent.agent import run_task
 from agent.builtin import builtin_tools
 from agent.model import OpenAIModel
 from agent.scripted import ScriptedModel
-from trio_exthost import HostClient, ToolCall, open_host
+from trio_exthost import Confirm, HostClient, ToolCall, open_host
 
 
 class Terminal(HostClient):
@@ -26,10 +26,23 @@ class Terminal(HostClient):
         print(f"[{extension}] {message}")
 
 
-async def confirm(call: ToolCall) -> bool:
-    """Ask the person at the terminal."""
-    question = f"run {call.name} {dict(call.arguments)}? [y/N] "
-    return (await trio.to_thread.run_sync(input, question, abandon_on_cancel=True)).strip().lower() == "y"
+def make_confirm() -> Confirm:
+    """Asks the person at the terminal, one question at a time; no terminal means no."""
+    lock = trio.Lock()
+
+    def ask(question: str) -> str:
+        try:
+            return input(question)
+        except EOFError:
+            return ""
+
+    async def confirm(call: ToolCall) -> bool:
+        async with lock:
+            question = f"run {call.name} {dict(call.arguments)}? [y/N] "
+            answer = await trio.to_thread.run_sync(ask, question, abandon_on_cancel=True)
+        return answer.strip().lower() in ("y", "yes")
+
+    return confirm
 
 
 async def main(prompt: str) -> None:
@@ -37,7 +50,7 @@ async def main(prompt: str) -> None:
     tools = builtin_tools(Path.cwd())
     async with (
         open_host() as host,
-        host.open_session("agent", client=Terminal(), tools=tools, confirm=confirm) as session,
+        host.open_session("agent", client=Terminal(), tools=tools, confirm=make_confirm()) as session,
     ):
         for failure in (await session.load_all()).failed:
             print(failure, file=sys.stderr)

@@ -73,6 +73,7 @@ async def run_shell(command: str, cwd: Path) -> ToolResult | str:
                     trio.run_process,
                     ["sh", "-c", f"exec 2>&1; {command}"],
                     cwd=cwd,
+                    env={**os.environ, "HOME": str(cwd)},  # what goes to ~ stays in here, too
                     stdout=subprocess.PIPE,
                     check=False,
                     start_new_session=True,
