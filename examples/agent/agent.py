@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,7 @@ class Agent:
     async def listen(self, run: Run, messages: list[dict[str, Any]], message_id: str) -> tuple[str, list[ToolRequest]]:
         """One answer of the model: shown as far as it may be, kept in the transcript as it is."""
         requests: list[ToolRequest] = []
-        send, deltas = trio.open_memory_channel[Delta](0)
+        send, deltas = trio.open_memory_channel[Delta](math.inf)  # bounded by the model's answer
         async with run.assistant_text(message_id) as text, trio.open_nursery() as nursery:
             nursery.start_soon(self.model.stream, messages, self.offered(), send)
             async for delta in deltas:

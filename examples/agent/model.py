@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -39,7 +40,7 @@ class Model(Protocol):
     async def stream(
         self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], send: trio.MemorySendChannel[Delta]
     ) -> None:
-        """Send the answer piece by piece, then close the channel."""
+        """Send the answer piece by piece without blocking (the channel has no bound), then close the channel."""
 
 
 @dataclass
@@ -85,28 +86,40 @@ class OpenAIModel:
             except httpx.HTTPError as exc:
                 raise ModelError(f"the model's endpoint failed: {type(exc).__name__}: {exc}") from exc
             for call in calls.whole():
-                await send.send(Delta(tool=call))
+                send.send_nowait(Delta(tool=call))
 
 
 async def _read_events(response: Any, calls: _ToolCalls, send: trio.MemorySendChannel[Delta]) -> None:
-    """Server-sent events: `data:` lines; comments and empty lines are skipped; [DONE] ends it."""
+    """Server-sent events: `data:` lines; comments and empty lines are skipped; [DONE] ends it.
+
+    Always to the end of the stream, and without an await of our own in the loop: httpx reads through async generators, and
+    one that is left half-way is closed by the garbage collector, whenever that is.
+    """
+    is_done = False
+    failure = ""
     async for line in response.aiter_lines():
-        if not line.startswith("data:"):
-            continue
-        data = line[5:].strip()
+        data = line[5:].strip() if line.startswith("data:") else ""
         if data == "[DONE]":
-            return
-        try:
-            choices = json.loads(data).get("choices") or []
-        except ValueError as exc:
-            raise ModelError(f"the model's endpoint sent what is no JSON: {data[:100]!r}") from exc
-        for choice in choices:
-            delta = choice.get("delta") or {}
-            if text := delta.get("content"):
-                await send.send(Delta(text=text))
-            for piece in delta.get("tool_calls") or []:
-                calls.add(piece)
-    raise ModelError("the model's endpoint ended in mid-stream")
+            is_done = True
+        elif data and not failure:
+            try:
+                choices = json.loads(data).get("choices") or []
+            except ValueError:
+                failure = f"the model's endpoint sent what is no JSON: {data[:100]!r}"
+                continue
+            with suppress(trio.BrokenResourceError):  # nobody listens any more: the next read is cancelled
+                _pass_on(choices, calls, send)
+    if failure or not is_done:
+        raise ModelError(failure or "the model's endpoint ended in mid-stream")
+
+
+def _pass_on(choices: list[dict[str, Any]], calls: _ToolCalls, send: trio.MemorySendChannel[Delta]) -> None:
+    for choice in choices:
+        delta = choice.get("delta") or {}
+        if text := delta.get("content"):
+            send.send_nowait(Delta(text=text))
+        for piece in delta.get("tool_calls") or []:
+            calls.add(piece)
 
 
 @dataclass

@@ -65,8 +65,9 @@ class ScriptedModel:
             script = REVIEW if is_review else MAIN
             text, requests = script[min(step, len(script) - 1)]
             for start in range(0, len(text), 7):
-                await send.send(Delta(text=text[start : start + 7]))
+                send.send_nowait(Delta(text=text[start : start + 7]))
+                await trio.lowlevel.checkpoint()
             offered = {tool["function"]["name"] for tool in tools}
             for wanted in requests:
                 if wanted.name in offered:
-                    await send.send(Delta(tool=wanted))
+                    send.send_nowait(Delta(tool=wanted))
