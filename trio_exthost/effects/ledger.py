@@ -106,7 +106,7 @@ class EffectLedger:
         """All records of an instance, in force or displaced, in order of acceptance."""
         return tuple(self._index.owners.get(owner, {}).values())
 
-    def records_for_scope(self, scope: Scope, id: str | None = None) -> tuple[EffectRecord, ...]:  # noqa: A002 - as in ScopeBinding
+    def records_for_scope(self, scope: Scope, id: str | None = None) -> tuple[EffectRecord, ...]:
         """All records whose binding is this one, in order of acceptance.
 
         Args:
@@ -241,7 +241,7 @@ class EffectLedger:
     def dispose_scope(
         self,
         scope: Scope,
-        id: str | None = None,  # noqa: A002 - as in ScopeBinding
+        id: str | None = None,
         *,
         cause: DisposeCause = DisposeCause.SCOPE,
     ) -> tuple[Change, ...]:

@@ -88,12 +88,12 @@ def _check(
         return
     if predecessor is None:
         under = index.top(*each.slot)
-    else:
-        under = index.below.get(predecessor.handle)
-        while under is not None and under.handle in dying:
-            under = index.below.get(under.handle)
-    if on_new:
-        raise conflict(new, each.binding, registration, None)
+        if on_new or under is not None:
+            raise conflict(new, each.binding, registration, None if on_new else under)
+        return
+    under = index.below.get(predecessor.handle)
+    while under is not None and under.handle in dying:
+        under = index.below.get(under.handle)
     if under is not None:
         raise conflict(new, each.binding, registration, under)
 

@@ -84,7 +84,7 @@ class ScopeBinding:
         return _SETUP[Scope.SESSION]
 
     @classmethod
-    def run(cls, id: str | None) -> ScopeBinding:  # noqa: A002 - the field's own name
+    def run(cls, id: str | None) -> ScopeBinding:
         """Active in this run only, and ending with it.
 
         Raises:
@@ -93,7 +93,7 @@ class ScopeBinding:
         return cls(Scope.RUN, id)
 
     @classmethod
-    def request(cls, id: str | None) -> ScopeBinding:  # noqa: A002 - the field's own name
+    def request(cls, id: str | None) -> ScopeBinding:
         """Active in this request only, and ending with it.
 
         Raises:
