@@ -281,7 +281,7 @@ class Instance:
                         nursery.start_soon(transport.watch_exit, name=f"exit of {self.name}")
                         await self._live()
                     finally:
-                        await self._wind_up(transport)
+                        await self._wind_up(transport)  # noqa: ASYNC102 - it shields itself, with a deadline
                 nursery.cancel_scope.cancel(f"extension {self.name} has ended")
         finally:
             self._release()
@@ -417,6 +417,8 @@ class Instance:
             code=str(code or Code.LOAD_FAILED),
             hint=hint or self._explain_exit(),
         )
+        if self.state is not State.STOPPING:
+            self._move(State.FAILED)
         self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))
         self.settled.set()
 
@@ -429,7 +431,8 @@ class Instance:
         self._abort_calls()
         if self._transport is not None:
             self._transport.close()
-        self._move(State.FAILED if is_failed else State.STOPPED)
+        if self.state is not State.FAILED:
+            self._move(State.FAILED if is_failed else State.STOPPED)
         self.log.note(f"ended: {self.reason} ({self._status or 'no exit status'})")
         self.log.close()
         self.session.loader.forget(self)

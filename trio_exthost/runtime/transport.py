@@ -141,13 +141,14 @@ class Transport:
     async def _climb(self, *, gently: bool) -> None:
         deadlines, outbox = self._instance.deadlines, self.outbox
         until = trio.current_time() + deadlines.stop_total_s
+        kill_at = until - deadlines.stop_total_s / 5  # what is killed needs a moment to end
         if gently and not self.exited.is_set():
             self._say_goodbye()
-            await self._wait_exit(min(until, trio.current_time() + deadlines.stop_grace_s))
+            await self._wait_exit(min(kill_at, trio.current_time() + deadlines.stop_grace_s))
         outbox.close()
         if not self.exited.is_set():
             self.process.signal(signal.SIGTERM)
-            await self._wait_exit(min(until, trio.current_time() + deadlines.term_grace_s))
+            await self._wait_exit(min(kill_at, trio.current_time() + deadlines.term_grace_s))
         if not self.exited.is_set():
             self._instance.report(Code.KILLED, Severity.WARNING, "it ignored shutdown and SIGTERM: killed")
             self.process.signal(signal.SIGKILL)
