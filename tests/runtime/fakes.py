@@ -164,7 +164,12 @@ class World:
         place = Path("/fake") / name
         self.candidates.append(
             Candidate(
-                name=name, directory=place, shown=str(place), origin=Origin.EXPLICIT, status=Status.EFFECTIVE, manifest=manifest
+                name=name,
+                directory=place,
+                shown=str(place),
+                origin=Origin.EXPLICIT,
+                status=Status.EFFECTIVE,
+                manifest=manifest,
             )
         )
 
@@ -224,7 +229,9 @@ async def world(
     """A host over fake extensions; afterwards nothing may be left."""
     async with trio.open_nursery() as nursery:
         around = World(nursery)
-        settings = HostConfig(deadlines=deadlines or Deadlines(), limits=limits or Limits(), data_dir=tmp_path, **config)
+        settings = HostConfig(
+            deadlines=deadlines or Deadlines(), limits=limits or Limits(), data_dir=tmp_path, **config
+        )
         async with open_host(settings, instrument=instrument, spawn=around.spawn, catalogue=around.catalogue) as host:
             yield around, host
         assert host.pump.watched == 0

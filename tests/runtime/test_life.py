@@ -6,10 +6,9 @@ import signal
 
 import pytest
 import trio
+from runtime.fakes import Guest, assert_nothing_left, codes, serve, world
 
 from trio_exthost import Deadlines, LoadError
-
-from runtime.fakes import Guest, assert_nothing_left, codes, serve, world
 
 
 async def test_load_all_of_a_ready_extension_reports_it_and_takes_no_time(tmp_path, autojump_clock) -> None:
@@ -301,7 +300,9 @@ async def test_unload_from_its_own_tool_does_not_hang(tmp_path, autojump_clock) 
                 version = await session.wait_changed(version)
 
 
-async def test_a_fault_in_a_handler_leaves_as_a_group_and_ends_the_process(tmp_path, autojump_clock, monkeypatch) -> None:
+async def test_a_fault_in_a_handler_leaves_as_a_group_and_ends_the_process(
+    tmp_path, autojump_clock, monkeypatch
+) -> None:
     from trio_exthost.runtime import inbound
     from trio_exthost.wire import from_extension
 
