@@ -10,9 +10,13 @@ import pytest
 import trio.testing
 
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
-hypothesis.settings.register_profile("exthost-ci", max_examples=100, deadline=None, derandomize=True, database=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "exthost-ci", max_examples=100, deadline=None, derandomize=True, database=None, print_blob=True
+)
 hypothesis.settings.register_profile("soak", max_examples=5000, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("exthost-ci" if os.environ.get("CI") else "dev"))
+hypothesis.settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("exthost-ci" if os.environ.get("CI") else "dev")
+)
 
 
 @pytest.hookimpl(tryfirst=True)

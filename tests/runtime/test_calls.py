@@ -198,6 +198,7 @@ async def test_a_call_given_up_before_its_first_byte_is_never_executed(tmp_path,
         around.add("a", deaf(wakes_at=4))
         async with host.open_session("s") as session:
             await session.load_all()
+            await trio.testing.wait_all_tasks_blocked()  # hello_ack is read: the pipe is empty
             pad = "x" * fill(around.guests["a"])
             session.emit("tick", {"pad": pad})
             with trio.move_on_after(1) as scope:
@@ -237,6 +238,7 @@ async def test_at_the_bound_the_oldest_events_go_and_are_counted(tmp_path, autoj
         around.add("a", deaf(wakes_at=1))
         async with host.open_session("s") as session:
             await session.load_all()
+            await trio.testing.wait_all_tasks_blocked()  # hello_ack is read: the pipe is empty
             session.emit("tick", {"n": -1, "pad": "x" * fill(around.guests["a"])})
             numbers = [session.emit("tick", {"n": n}) for n in range(20)]
             (dropped, *_) = [each for each in host.diagnostics if each.code == "events_dropped"]
@@ -253,6 +255,7 @@ async def test_session_end_is_kept_in_a_full_outbox(tmp_path, autojump_clock) ->
         around.add("a", deaf(wakes_at=1))
         async with host.open_session("s") as session:
             await session.load_all()
+            await trio.testing.wait_all_tasks_blocked()  # hello_ack is read: the pipe is empty
             for n in range(9):
                 session.emit("tick", {"n": n, "pad": "x" * fill(around.guests["a"])})
         events = [frame["event"] for frame in around.guests["a"].received if frame["type"] == "event"]
@@ -264,6 +267,7 @@ async def test_a_call_that_finds_a_full_outbox_fails_at_once(tmp_path, autojump_
         around.add("a", deaf())
         async with host.open_session("s") as session:
             await session.load_all()
+            await trio.testing.wait_all_tasks_blocked()  # hello_ack is read: the pipe is empty
             for n in range(9):
                 session.emit("tick", {"n": n, "pad": "x" * fill(around.guests["a"])})
             with pytest.raises(Overloaded, match="already wait"):
@@ -280,6 +284,7 @@ async def test_an_extension_that_reads_nothing_is_stopped_after_5_s(tmp_path, au
         around.add("b", serve)
         async with host.open_session("s") as session:
             await session.load_all()
+            await trio.testing.wait_all_tasks_blocked()  # hello_ack is read: the pipe is empty
             session.emit("tick", {"pad": "x" * fill(around.guests["a"])})
             version = session.version
             while session.extensions()[0].state != "failed":

@@ -40,8 +40,8 @@ class View:
         self._open_text = ""
         self._counts: Counter[str] = Counter()
         self.record: dict[str, Any] = {"events": [], "verdicts": [], "notes": [], "said": []}
-        self.client = _Client(self)
-        self.instrument = _Instrument(self)
+        self.client: HostClient = _Client(self)
+        self.instrument: HostInstrument = _Instrument(self)
 
     # --- printing ---
 

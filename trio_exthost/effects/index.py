@@ -18,7 +18,7 @@ from trio_exthost.effects.scopes import EffectOwner, Realm, Scope
 TableName: TypeAlias = "EffectKind | tuple[EffectKind, Realm]"
 """One table per kind and realm; the kind alone names the table of what is unbound."""
 
-_CHECK_AFTER = 1024
+_CHECK_AFTER = 256
 """Removals before the tables are looked through for memory to give back, at least."""
 _SPARE_BYTES = 256
 """What a table may take per record; a dict that has just grown takes up to half of it."""

@@ -211,7 +211,7 @@ class EffectLedger:
 
     # --- disposal ----------------------------------------------------------------------------------------------------
 
-    def dispose(self, handle: int, *, cause: DisposeCause = DisposeCause.HANDLE) -> Disposed:
+    def dispose(self, handle: int, cause: DisposeCause = DisposeCause.HANDLE) -> Disposed:
         """Take a record out; a second time is no error and changes nothing.
 
         Disposing of the record in force restores the one below it. Disposing of a displaced record changes nothing
@@ -231,7 +231,7 @@ class EffectLedger:
             return Disposed(_GONE, (Change(_DISPOSED, record, cause),))
         return Disposed(_GONE, (Change(_RESTORED, restored), Change(_DISPOSED, record, cause)))
 
-    def dispose_owner(self, owner: EffectOwner, *, cause: DisposeCause = DisposeCause.OWNER) -> tuple[Change, ...]:
+    def dispose_owner(self, owner: EffectOwner, cause: DisposeCause = DisposeCause.OWNER) -> tuple[Change, ...]:
         """Take out all records of an instance, newest first.
 
         Of several records in one stack none comes into force on the way: what remains below them is restored at once.
@@ -242,7 +242,6 @@ class EffectLedger:
         self,
         scope: Scope,
         id: str | None = None,
-        *,
         cause: DisposeCause = DisposeCause.SCOPE,
     ) -> tuple[Change, ...]:
         """Take out all records bound to this run or request, or of this wider scope, newest first.
@@ -255,7 +254,7 @@ class EffectLedger:
         """
         return self._dispose_all(self._index.bindings.get(ScopeBinding(scope, id).place), cause)
 
-    def dispose_all(self, *, cause: DisposeCause = DisposeCause.SHUTDOWN) -> tuple[Change, ...]:
+    def dispose_all(self, cause: DisposeCause = DisposeCause.SHUTDOWN) -> tuple[Change, ...]:
         """Take out everything, newest first; handles go on growing."""
         return self._dispose_all(self._index.records, cause)
 

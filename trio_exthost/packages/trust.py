@@ -67,7 +67,7 @@ class TrustStore:
         """
         if not path.is_absolute():
             raise TrustError(f"the trust store {printable(path)} must be an absolute path", hint="give data_dir as one")
-        self.path = Path(os.path.realpath(path))
+        self.path: Path = Path(os.path.realpath(path))
         self._lock_timeout_s = lock_timeout_s
 
     @property

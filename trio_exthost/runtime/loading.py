@@ -91,7 +91,7 @@ class Loader:
         # Those that another load has begun and that are not ready yet are waited for, too.
         instances = [instance for instance in self._running.values() if not instance.settled.is_set()]
         try:
-            with trio.move_on_after(self._host.config.deadlines.ready_cap_s):
+            with trio.move_on_after(self._host.config.deadlines.ready_cap_s):  # noqa: ASYNC912 - nothing to wait for is no wait
                 for instance in instances:
                     await instance.settled.wait()
         except trio.Cancelled:
@@ -189,7 +189,7 @@ class Loader:
         instances = list(self._running.values())
         for instance in instances:
             instance.stop(DisposeCause.SHUTDOWN)
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True):  # noqa: ASYNC912 - nothing to wait for is no wait
             for instance in instances:
                 await instance.ended.wait()
 

@@ -284,7 +284,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
             await self._blocked.wait()
             if self.fd < 0 or self.is_broken:
                 return
-            with trio.move_on_after(stall_s) as scope:
+            with trio.move_on_after(stall_s) as scope:  # noqa: ASYNC912 - wait_writable is a cancel point
                 try:
                     await trio.lowlevel.wait_writable(self.fd)
                 except trio.ClosedResourceError:

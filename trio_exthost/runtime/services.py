@@ -33,7 +33,7 @@ async def service_nursery() -> AsyncIterator[trio.Nursery]:
         services = await outer.start(serve)
         try:
             yield services
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: ASYNC103 - raised below, outside of the nursery
             if outer.cancel_scope.cancel_called:
                 raise  # a service has failed: its group tells, and the body's Cancelled belongs to this nursery
             failure = exc

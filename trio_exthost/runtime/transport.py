@@ -96,7 +96,7 @@ class Transport:
 
     async def _catch_up(self) -> None:
         """The pump wakes for new bytes only; what a drain took and left over gets its turns here."""
-        while self.stdout.turn(time.perf_counter() + self._instance.limits.pump_slice_s):
+        while self.stdout.turn(time.perf_counter() + self._instance.limits.pump_slice_s):  # noqa: ASYNC110 - each turn works
             await trio.lowlevel.checkpoint()
         self._is_catching_up = False
 
