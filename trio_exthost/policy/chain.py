@@ -53,14 +53,29 @@ class _Consent(Generic[M]):
     value: Any
 
 
+def same_json(one: Any, other: Any) -> bool:
+    """Whether both are the same JSON. Unlike `==`, true is not 1 and 1 is not 1.0: a program may tell them apart."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
 class Chain(Generic[M]):
     """One pass through the members. Ask `next_member`, give `answer` or `skip`, until it returns None; then `verdict`."""
 
     def __init__(self, point: InterceptPoint, payload: Mapping[str, Any], members: Sequence[M]) -> None:
-        """Begin with this payload. Nothing of it is changed: a rewrite makes a new one."""
+        """Begin with this payload. Nothing of it is changed: a rewrite makes a new one.
+
+        The value that may be rewritten is copied once, so that a caller who goes on changing its own object changes
+        neither what members consent to nor what the verdict says. Replacements belong to the chain once given.
+        """
         self.point = point
-        self._original = payload
-        self._payload: dict[str, Any] = dict(payload)
+        self._original: dict[str, Any] = dict(payload)
+        if point.value_key in self._original:
+            self._original[point.value_key] = copy.deepcopy(self._original[point.value_key])
+        self._payload = self._original
         self._todo = list(reversed(members))
         self._consents: list[_Consent[M]] = []
         self._is_again = False
@@ -84,7 +99,7 @@ class Chain(Generic[M]):
             return None
         if not self._todo and not self._is_again:
             self._is_again = True
-            self._todo = [each.member for each in reversed(self._consents) if each.value != self._value()]
+            self._todo = [each.member for each in reversed(self._consents) if not same_json(each.value, self._value())]
         self._current = self._todo.pop() if self._todo else None
         return self._current
 
@@ -106,11 +121,10 @@ class Chain(Generic[M]):
             self._accept(member, answer, seconds)
 
     def _accept(self, member: M, answer: Answer, seconds: float) -> None:
-        before = self._value()
-        changes = answer.replaces and self.point.value_key is not None and answer.replacement != before
-        if changes and not self._is_again:
-            assert self.point.value_key is not None
-            self._payload = {**self._payload, self.point.value_key: answer.replacement}
+        before, key = self._value(), self.point.value_key
+        changes = answer.replaces and key is not None and not same_json(answer.replacement, before)
+        if changes and key is not None and not self._is_again:
+            self._payload = {**self._payload, key: answer.replacement}
             step = Step(member.name, StepKind.REWROTE, seconds, answer.reason, before, answer.replacement)
         else:
             step = Step(
@@ -123,7 +137,7 @@ class Chain(Generic[M]):
             )
         self._steps.append(step)
         if not self._is_again and self.point.can_block:
-            self._consents.append(_Consent(member, copy.deepcopy(self._value())))
+            self._consents.append(_Consent(member, self._value()))
 
     def _fail(self, member: M, failure: Failure, seconds: float) -> None:
         self._steps.append(

@@ -8,6 +8,15 @@ from typing import Any
 
 import attrs
 
+SHOWN = 200
+"""Characters of one value or reason that an explanation shows."""
+
+
+def _plain(text: str) -> str:
+    """At most `SHOWN` characters of it, in one line, with whatever is not printable as an escape."""
+    head = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:SHOWN])
+    return head if len(text) <= SHOWN else f"{head}... ({len(text)} characters)"
+
 
 class Outcome(enum.Enum):
     """What the chain decided."""
@@ -69,14 +78,14 @@ class Step:
     """Whether it tried to change the value when it no longer could."""
 
     def explain(self) -> str:
-        """This step in a line."""
-        words = f"{self.extension} {self.kind.value.replace('_', ' ')}"
+        """This step in a line: no control characters, values and reasons cut to `SHOWN` characters each."""
+        words = f"{_plain(self.extension)} {self.kind.value.replace('_', ' ')}"
         if self.is_again:
             words += " (asked again about the final value)"
         if self.kind is StepKind.REWROTE:
-            words += f": {self.before!r} -> {self.after!r}"
+            words += f": {_plain(repr(self.before))} -> {_plain(repr(self.after))}"
         if self.reason:
-            words += f": {self.reason}"
+            words += f": {_plain(self.reason)}"
         if self.policy is not None:
             words += f" [policy: {self.policy.value}]"
         if self.rewrite_ignored:
@@ -114,10 +123,10 @@ class Verdict:
         return self.outcome is Outcome.BLOCK
 
     def explain(self) -> str:
-        """The whole of it in a few lines for a person."""
+        """The whole of it for a person: a head, then a line per step; safe to print, as `Step.explain` is."""
         head = f"{self.event}: {self.outcome.value}"
         if self.by is not None:
-            head += f" by {self.by}"
+            head += f" by {_plain(self.by)}"
         if self.reason:
-            head += f": {self.reason}"
+            head += f": {_plain(self.reason)}"
         return "\n".join([head, *(f"  {step.explain()}" for step in self.steps)])
