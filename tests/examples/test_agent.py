@@ -200,7 +200,7 @@ async def test_a_failing_endpoint_is_one_clear_error(tmp_path: Path, status: int
 async def test_the_agent_cancelled_in_mid_stream_leaves_nothing_pending(tmp_path: Path) -> None:
     told = Told()
     with trio.fail_after(60):
-        async with endpoint(lambda messages: text("Hello, world")) as server, host_with_guard(tmp_path, told) as host:  # noqa: SIM117
+        async with endpoint(lambda messages: text("Hello, world")) as server, host_with_guard(tmp_path, told) as host:
             async with session_in(host, "s", tmp_path / "s") as session:
                 with trio.CancelScope() as scope:
                     await agent.run_task(session, openai(server), "x", show=lambda words: scope.cancel())
