@@ -14,7 +14,7 @@ if not __package__:  # started as a directory: make it the package it is
 
 from agent.agent import run_task
 from agent.builtin import builtin_tools
-from agent.model import OpenAIModel
+from agent.model import ModelError, OpenAIModel
 from agent.scripted import ScriptedModel
 from trio_exthost import Confirm, HostClient, ToolCall, open_host
 
@@ -57,4 +57,7 @@ async def main(prompt: str) -> None:
         await run_task(session, model, prompt, show=lambda text: print(text, end="", flush=True))
 
 
-trio.run(main, " ".join(sys.argv[1:]) or "Fix the greeting script.")
+try:
+    trio.run(main, " ".join(sys.argv[1:]) or "Fix the greeting script.")
+except ModelError as exc:
+    sys.exit(str(exc))

@@ -34,6 +34,7 @@ class Agent:
     session: Session
     model: Model
     show: Callable[[str], None]
+    is_helper: bool = False
 
     # ---- calls into the host ------------------------------------------------------------------------------------
 
@@ -42,17 +43,19 @@ class Agent:
         answer = ""
         with self.session.open_run(parent=parent, agent=agent) as run:
             run.prompt_submitted(prompt)
-            system = await run.system_prompt(BASE_PROMPT)
-            messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
-            for step in range(1, MAX_STEPS + 1):
-                verdict = await run.turn_start(step)
-                if verdict.blocked:
-                    self.show(f"stopped: {verdict.reason}")
-                    return answer
-                answer, requests = await self.listen(run, messages, f"message-{step}")
+            messages = opening(await run.system_prompt(BASE_PROMPT), prompt)
+            for step in itertools.count(1):
+                if (verdict := await run.turn_start(step)).blocked or step > MAX_STEPS:
+                    self.show(f"stopped: {verdict.reason or 'too many steps'}\n")
+                    break
+                try:
+                    answer, requests = await self.listen(run, messages, f"message-{step}")
+                except BaseException as exc:
+                    run.turn_end(error=reason_of(exc))
+                    raise
                 run.turn_end(stop="tool_calls" if requests else "stop")
                 if not requests:
-                    return answer
+                    break
                 messages += await self.use_tools(run, requests)
         return answer
 
@@ -67,43 +70,51 @@ class Agent:
                     requests.append(delta.tool)
                 elif shown := await text.feed(delta.text):
                     self.show(shown)
-        self.show(text.rest + "\n" if text.rest else "\n")
+        self.show(f"{text.rest}\n")
         messages.append(assistant_message(text.original, requests))
         return text.text, requests
 
     async def use_tool(self, run: Run, request: ToolRequest) -> str:
         """One tool call; its text is for the model, whatever became of it."""
         async with run.tool_call(request.id, request.name, request.arguments) as call:
-            if not call.verdict.blocked:
-                await call.confirm()
+            await call.confirm()
             return (await call.execute()).text
 
     # -------------------------------------------------------------------------------------------------------------
 
     async def use_tools(self, run: Run, requests: list[ToolRequest]) -> list[dict[str, Any]]:
         """All tool calls of one answer at the same time; results in the model's order."""
-        results: dict[str, str] = {}
+        results: dict[int, str] = {}  # by place: models have given two calls one id
 
-        async def use(request: ToolRequest) -> None:
-            if request.name == "task":
-                results[request.id] = await self.delegate(run, request)
-            else:
-                results[request.id] = await self.use_tool(run, request)
+        async def use(place: int, request: ToolRequest) -> None:
+            is_task = request.name == "task" and not self.is_helper
+            results[place] = await (self.delegate if is_task else self.use_tool)(run, request)
 
         async with trio.open_nursery() as nursery:
-            for request in requests:
-                nursery.start_soon(use, request)
-        return [{"role": "tool", "tool_call_id": request.id, "content": results[request.id]} for request in requests]
+            for place, request in enumerate(requests):
+                nursery.start_soon(use, place, request)
+        return [
+            {"role": "tool", "tool_call_id": request.id, "content": results[place]}
+            for place, request in enumerate(requests)
+        ]
 
     async def delegate(self, run: Run, request: ToolRequest) -> str:
-        """A sub-agent: a run of its own, with this one as its parent."""
-        number = next(_numbers)
-        helper = Agent(self.session, self.model, lambda text: None)
-        prompt = json.loads(request.arguments)["prompt"]
-        return await helper.work(prompt, parent=run, agent=AgentRef(f"agent-{number}", "reviewer"))
+        """A sub-agent: a run of its own, with this one as its parent. Its failure is this agent's to read."""
+        try:
+            prompt = str(json.loads(request.arguments)["prompt"])
+        except (ValueError, TypeError, KeyError, RecursionError) as exc:
+            return f"task takes an object with a prompt: {type(exc).__name__}: {exc}"
+        helper = Agent(self.session, self.model, lambda text: None, is_helper=True)
+        reference = AgentRef(f"agent-{next(_numbers)}", "task")
+        failures: list[str] = []
+        try:
+            return await helper.work(prompt, parent=run, agent=reference)
+        except* ModelError as group:
+            failures.append(reason_of(group))
+        return f"the sub-agent failed: {failures[0]}"
 
     def offered(self) -> list[dict[str, Any]]:
-        """The tools as the model is offered them: the session's, and the sub-agent."""
+        """The tools as the model is offered them: the session's, and the sub-agent, which has none of its own."""
         tools = [
             {
                 "type": "function",
@@ -112,7 +123,19 @@ class Agent:
             for tool in self.session.tools()
             if tool.active
         ]
-        return [*tools, TASK_TOOL]
+        return tools if self.is_helper else [*tools, TASK_TOOL]
+
+
+def opening(system: str, prompt: str) -> list[dict[str, Any]]:
+    """A transcript's first messages."""
+    return [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+
+
+def reason_of(exc: BaseException) -> str:
+    """Why the model's answer ended early, for those who are told."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return "cancelled" if isinstance(exc, trio.Cancelled) else str(exc) or type(exc).__name__
 
 
 def assistant_message(text: str, requests: list[ToolRequest]) -> dict[str, Any]:

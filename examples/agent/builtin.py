@@ -1,10 +1,11 @@
-"""The agent's own tools: read, write and bash, kept inside a scratch directory."""
+"""The agent's own tools. read and write stay inside a scratch directory; bash begins there."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ BASH_S = 30.0
 
 
 def builtin_tools(scratch: Path) -> list[HostTool]:
-    """The three tools, confined to `scratch`."""
+    """The three tools, for `scratch`."""
     root = scratch.resolve()
 
     def inside(path: object) -> Path:
@@ -30,8 +31,11 @@ def builtin_tools(scratch: Path) -> list[HostTool]:
         return target
 
     async def read(arguments: dict[str, Any]) -> str:
-        text = await trio.Path(inside(arguments["path"])).read_text(errors="replace")
-        return text[:OUTPUT_BYTES]
+        target = inside(arguments["path"])
+        if not target.is_file():  # a directory, or a pipe that would never end
+            raise ValueError(f"{arguments['path']} is not a file")
+        async with await trio.open_file(target, "rb") as file:
+            return (await file.read(OUTPUT_BYTES)).decode(errors="replace")
 
     async def write(arguments: dict[str, Any]) -> str:
         target = trio.Path(inside(arguments["path"]))
@@ -54,12 +58,27 @@ def schema_of(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
+def environment(home: Path) -> dict[str, str]:
+    """Ours without the agent's key, which is not the model's to print; what goes to ~ stays inside."""
+    return {**{name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}, "HOME": str(home)}
+
+
 async def run_shell(command: str, cwd: Path) -> ToolResult | str:
-    """Run a command in a group of its own, so that giving it up ends all it started."""
+    """Run a command in a group of its own; its end, or giving it up, ends what it left in the background, too."""
     output = b""
 
-    async def kill_group(process: trio.Process) -> None:
-        os.killpg(process.pid, signal.SIGKILL)
+    def kill_group(process: trio.Process) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    async def give_up(process: trio.Process) -> None:
+        kill_group(process)
+
+    async def follow(process: trio.Process) -> None:
+        try:
+            await process.wait()
+        finally:
+            kill_group(process)  # or what it left would hold its output open
 
     async def collect(stream: trio.abc.ReceiveStream) -> None:
         nonlocal output
@@ -73,13 +92,14 @@ async def run_shell(command: str, cwd: Path) -> ToolResult | str:
                     trio.run_process,
                     ["sh", "-c", f"exec 2>&1; {command}"],
                     cwd=cwd,
-                    env={**os.environ, "HOME": str(cwd)},  # what goes to ~ stays in here, too
+                    env=environment(cwd),
                     stdout=subprocess.PIPE,
                     check=False,
                     start_new_session=True,
-                    deliver_cancel=kill_group,
+                    deliver_cancel=give_up,
                 )
             )
+            nursery.start_soon(follow, process)
             async with process.stdout:
                 await collect(process.stdout)
         text = output.decode(errors="replace") or "(no output)"

@@ -79,12 +79,12 @@ class OpenAIModel:
                         headers={"Authorization": f"Bearer {self.api_key}"},
                     ) as response,
                 ):
-                    if response.status_code >= 400:
+                    if response.status_code != 200:
                         text = (await response.aread()).decode(errors="replace")
-                        raise ModelError(f"the model's endpoint answered {response.status_code}: {text[:300]}")
+                        raise ModelError(f"the model's endpoint answered {response.status_code}: {_line(text)}")
                     await _read_events(response, calls, send)
             except httpx.HTTPError as exc:
-                raise ModelError(f"the model's endpoint failed: {type(exc).__name__}: {exc}") from exc
+                raise ModelError(f"the model's endpoint failed: {type(exc).__name__}: {_line(str(exc))}") from exc
             for call in calls.whole():
                 send.send_nowait(Delta(tool=call))
 
@@ -103,23 +103,33 @@ async def _read_events(response: Any, calls: _ToolCalls, send: trio.MemorySendCh
             is_done = True
         elif data and not failure:
             try:
-                choices = json.loads(data).get("choices") or []
-            except ValueError:
-                failure = f"the model's endpoint sent what is no JSON: {data[:100]!r}"
-                continue
-            with suppress(trio.BrokenResourceError):  # nobody listens any more: the next read is cancelled
-                _pass_on(choices, calls, send)
+                chunk = json.loads(data)
+                if error := chunk.get("error"):
+                    failure = f"the model's endpoint failed in mid-stream: {_line(json.dumps(error))}"
+                is_done |= _pass_on(chunk.get("choices") or [], calls, send)
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                failure = f"the model's endpoint sent what is no piece of an answer: {_line(data)}"
     if failure or not is_done:
         raise ModelError(failure or "the model's endpoint ended in mid-stream")
 
 
-def _pass_on(choices: list[dict[str, Any]], calls: _ToolCalls, send: trio.MemorySendChannel[Delta]) -> None:
+def _pass_on(choices: list[dict[str, Any]], calls: _ToolCalls, send: trio.MemorySendChannel[Delta]) -> bool:
+    """Whether the answer is complete: some servers say it with a finish_reason only."""
+    is_done = False
     for choice in choices:
         delta = choice.get("delta") or {}
         if text := delta.get("content"):
-            send.send_nowait(Delta(text=text))
+            with suppress(trio.BrokenResourceError):  # nobody listens any more: the next read is cancelled
+                send.send_nowait(Delta(text=text + ""))  # a TypeError, where it is no text
         for piece in delta.get("tool_calls") or []:
             calls.add(piece)
+        is_done |= bool(choice.get("finish_reason"))
+    return is_done
+
+
+def _line(text: str) -> str:
+    """What a server wrote, as one short line that is safe to print."""
+    return "".join(char if char.isprintable() else " " for char in text[:300]).strip()
 
 
 @dataclass
@@ -129,9 +139,12 @@ class _ToolCalls:
     parts: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def add(self, piece: dict[str, Any]) -> None:
-        part = self.parts.setdefault(piece.get("index", 0), {"id": "", "name": "", "arguments": ""})
+        index = piece.get("index")
+        if index is None:  # some servers send whole calls, without an index
+            index = len(self.parts) if piece.get("id") or not self.parts else max(self.parts)
+        part = self.parts.setdefault(index, {"id": "", "name": "", "arguments": ""})
         function = piece.get("function") or {}
-        part["id"] = piece.get("id") or part["id"]
+        part["id"] = piece.get("id") or part["id"] or f"call-{index}"
         part["name"] += function.get("name") or ""
         part["arguments"] += function.get("arguments") or ""
 
