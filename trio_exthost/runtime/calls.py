@@ -3,6 +3,8 @@
 Issued without an await in between, so a call is wholly issued or not at all; the answer arrives on a memory channel of its
 own. A reply that is already in the pipe when the deadline passes counts: the pipe is drained before the deadline decides.
 (After a stall of the loop past the deadline, 20 of 20 calls timed out with the answer waiting; with the drain, none.)
+
+Ctrl-C ends a call where it waits, as a cancellation does. (Inside of it, it left calls open for ever, and answers unknown.)
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
 
 
+@trio.lowlevel.enable_ki_protection
 async def call(
     instance: Instance,
     make_frame: Callable[[str], to_extension.Frame],

@@ -268,6 +268,7 @@ class Instance:
             return condition()
         return True
 
+    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Live, from the spawn to the last byte. Raises nothing but bugs of ours."""
         self.started_at = trio.current_time()

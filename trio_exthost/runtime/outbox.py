@@ -105,6 +105,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
 
     # --- putting in ---
 
+    @trio.lowlevel.enable_ki_protection
     def post(self, entry: Entry) -> None:
         """Queue an entry of any kind but CALL and have it written at the next tick. Never blocks, never raises."""
         if self.is_broken or self.is_closing:
@@ -121,6 +122,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
             self.is_dirty = True
             self._flusher.mark(self)
 
+    @trio.lowlevel.enable_ki_protection
     def post_call(self, entry: Entry) -> None:
         """Queue a call and write it at once.
 
@@ -186,6 +188,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
             self._on_drop(len(gone), gone[0], gone[-1])
         return is_room
 
+    @trio.lowlevel.enable_ki_protection
     def withdraw(self, entry: Entry) -> bool:
         """Take a call back whose caller gave up; False when its first byte is in the pipe already, or it is gone."""
         if not self._waiting or (self._offset and self._waiting[0] is entry):
@@ -209,6 +212,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
 
     # --- writing ---
 
+    @trio.lowlevel.enable_ki_protection
     def flush(self) -> None:
         """Offer the pipe what waits, without blocking. Never raises for a fault of the peer."""
         self.is_dirty = False

@@ -128,6 +128,7 @@ class Session:
 
     # --- the primitives ---
 
+    @trio.lowlevel.enable_ki_protection
     def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int:
         """Tell everybody who subscribes; never blocks.
 

@@ -59,6 +59,7 @@ class Throttle:
             self._update()
             self._instance.nursery.start_soon(self._resume, name=f"throttle of {self._instance.name}")
 
+    @trio.lowlevel.enable_ki_protection
     async def _resume(self) -> None:
         await trio.sleep(max(0, self._window_end - time.perf_counter()))
         self._is_over_budget = False

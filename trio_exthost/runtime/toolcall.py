@@ -103,6 +103,7 @@ class ToolCall:
             return
         self.verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin)
 
+    @trio.lowlevel.enable_ki_protection
     def _leave(self, error: BaseException | None) -> None:
         """Exactly one `tool_result`; synchronous, so that a cancelled call has one too."""
         self._send_progress.close()

@@ -94,6 +94,7 @@ class Transport:
             self._is_catching_up = True
             nursery.start_soon(self._catch_up, name=f"catching up with {self._instance.name}")
 
+    @trio.lowlevel.enable_ki_protection
     async def _catch_up(self) -> None:
         """The pump wakes for new bytes only; what a drain took and left over gets its turns here."""
         while self.stdout.turn(time.perf_counter() + self._instance.limits.pump_slice_s):  # noqa: ASYNC110 - each turn works
@@ -104,10 +105,12 @@ class Transport:
         self.stdout.drain(LAST_DRAIN_BYTES, LAST_DRAIN_S)
         self.stderr.drain(LAST_DRAIN_BYTES, LAST_DRAIN_S)
 
+    @trio.lowlevel.enable_ki_protection
     async def write(self) -> None:
         """The writer task: finish what the pipe would not take at once, until the outbox is closed."""
         await self.outbox.write_blocked(self._instance.deadlines.stall_s)
 
+    @trio.lowlevel.enable_ki_protection
     async def watch_exit(self) -> None:
         """Wait for the exit; everything it wrote before is handled before that is told."""
         await self.process.wait_exited()
@@ -115,6 +118,7 @@ class Transport:
         self.exited.set()
         self._instance.end(Code.EXITED, "it exited by itself")
 
+    @trio.lowlevel.enable_ki_protection
     async def expect_exit(self, code: Code, why: str) -> None:
         """A pipe of it was closed: its exit should follow at once, and is the cause then; else the closed pipe is."""
         with trio.move_on_after(EOF_GRACE_S):

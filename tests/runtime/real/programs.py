@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -162,14 +162,13 @@ class Place:
             time.sleep(0.02)
 
 
-def descriptors() -> dict[str, str]:
+def descriptors() -> dict[int, tuple[int, int]]:
     """Our open descriptors and what they are, without the one that lists them."""
     found = {}
-    for name in os.listdir("/dev/fd"):
-        try:
-            found[name] = str(os.fstat(int(name)))
-        except OSError:
-            continue
+    for path in list(Path("/dev/fd").iterdir()):
+        with suppress(OSError):
+            about = os.fstat(int(path.name))
+            found[int(path.name)] = (about.st_dev, about.st_ino)
     return found
 
 
@@ -188,7 +187,7 @@ def nothing_left(place: Place, bound_s: float) -> Iterator[Callable[[], None]]:
     if leaving_at:
         assert time.monotonic() - leaving_at[0] < bound_s + SLACK_S
     assert descriptors() == before
-    assert os.listdir(temporary) == []
+    assert list(temporary.iterdir()) == []
     assert place.alive() == []
 
 

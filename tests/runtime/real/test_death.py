@@ -72,7 +72,9 @@ async def test_death_in_a_call_names_the_signal_and_the_end_of_stderr(tmp_path) 
 
 async def test_exit_on_the_third_event_ends_nobody_else(tmp_path) -> None:
     place = Place(tmp_path)
-    place.add("dead", "greet(events=['tick'], tools=['late'])\nfor i, _ in zip(range(3), frames('event')): pass\nsys.exit(7)")
+    place.add(
+        "dead", "greet(events=['tick'], tools=['late'])\nfor i, _ in zip(range(3), frames('event')): pass\nsys.exit(7)"
+    )
     place.add("good", GOOD)
     async with running(place) as (_host, session):
         assert await emit_in_step(session, 0, 3) == [0, 1, 2]

@@ -21,7 +21,9 @@ from trio_exthost import CallTimedOut, Deadlines, Limits, MalformedReply, open_h
 
 async def test_banners_before_and_after_hello_are_stray_output(tmp_path) -> None:
     place = Place(tmp_path)
-    place.add("chatty", "put(b'one\\ntwo\\nthree\\n'); serve(lambda f: (put(b'four\\n'), result(f['id'], 'ok')), tools=['t'])")
+    place.add(
+        "chatty", "put(b'one\\ntwo\\nthree\\n'); serve(lambda f: (put(b'four\\n'), result(f['id'], 'ok')), tools=['t'])"
+    )
     async with running(place) as (host, session):
         assert session.report.ready == ("chatty",)
         assert text_of(await session.call_tool("t", {})) == "ok"
@@ -157,7 +159,10 @@ async def test_silence_is_ended_at_its_deadline_with_a_hint_and_good_is_there_be
     place.add("silent", "hang()", startup_timeout_s=1.5)
     place.add("good", GOOD)
     # A cap below that: the load is over, with one late, while the other works.
-    async with running(place, deadlines=Deadlines(ready_cap_s=1, stop_grace_s=0.2, term_grace_s=0.2)) as (_host, session):
+    async with running(place, deadlines=Deadlines(ready_cap_s=1, stop_grace_s=0.2, term_grace_s=0.2)) as (
+        _host,
+        session,
+    ):
         assert "silent" in session.report.late
         await until_state(session, "good", "ready")
         await assert_good_answers(session)
@@ -168,7 +173,9 @@ async def test_silence_is_ended_at_its_deadline_with_a_hint_and_good_is_there_be
 
 async def test_an_answer_that_stays_in_a_buffer_times_out(tmp_path) -> None:
     place = Place(tmp_path)
-    place.add("buffered", "serve(lambda f: sys.stdout.write('never flushed'), tools=['t'])", env={"PYTHONUNBUFFERED": ""})
+    place.add(
+        "buffered", "serve(lambda f: sys.stdout.write('never flushed'), tools=['t'])", env={"PYTHONUNBUFFERED": ""}
+    )
     async with running(place, deadlines=Deadlines(ready_cap_s=30, tool_s=0.3)) as (_host, session):
         with pytest.raises(CallTimedOut, match=r"0\.3 s"):
             await session.call_tool("t", {})
