@@ -2,132 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from loopback import Told, endpoint, host_with_guard, openai, session_in, text, tool
 
-from trio_exthost import Host, HostConfig, HostInstrument, Session, open_host
-from trio_exthost.cli.examples import agent_module, examples_directory
+from trio_exthost.cli.examples import agent_module
 
 agent = agent_module("agent")
 model = agent_module("model")
-Script = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
-
-
-def text(words: str, *, cut: int = 3) -> list[dict[str, Any]]:
-    """Chunks of a text, cut where a server would not."""
-    return [{"delta": {"content": words[start : start + cut]}} for start in range(0, len(words), cut)]
-
-
-def tool(index: int, id: str, name: str, arguments: dict[str, Any]) -> list[dict[str, Any]]:
-    """Chunks of a tool call: its id and name first, its arguments in pieces, each with the index only."""
-    whole = json.dumps(arguments)
-    first = {"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}}
-    pieces = [
-        {"index": index, "function": {"arguments": whole[start : start + 4]}} for start in range(0, len(whole), 4)
-    ]
-    return [{"delta": {"tool_calls": [piece]}} for piece in [first, *pieces]]
-
-
-class Endpoint:
-    """An OpenAI-compatible endpoint on the loopback interface."""
-
-    def __init__(self, script: Script) -> None:
-        self.script = script
-        self.requests: list[dict[str, Any]] = []
-        self.status = 200
-        self.is_cut = False
-        self.base_url = ""
-
-    async def serve(self, stream: trio.SocketStream) -> None:
-        with suppress(trio.BrokenResourceError):  # a client that is cancelled hangs up
-            await self.answer(stream)
-
-    async def answer(self, stream: trio.SocketStream) -> None:
-        received = b""
-        while b"\r\n\r\n" not in received:
-            received += await stream.receive_some()
-        head, _, body = received.partition(b"\r\n\r\n")
-        length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
-        while len(body) < length:
-            body += await stream.receive_some()
-        request = json.loads(body)
-        self.requests.append({"path": head.split(b" ")[1].decode(), "head": head.decode(), **request})
-        if self.status != 200:
-            await stream.send_all(
-                f"HTTP/1.1 {self.status} Nope\r\ncontent-length: 6\r\nconnection: close\r\n\r\nsecret".encode()
-            )
-            return
-        await stream.send_all(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-        )
-        events = ": ping\n\n" + "".join(
-            f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in self.script(request["messages"])
-        )
-        if not self.is_cut:
-            usage = json.dumps({"choices": [], "usage": {"total_tokens": 1}})
-            events += f"data: {usage}\n\ndata: [DONE]\n\n"
-        data = events.encode()
-        for start in range(0, len(data), 11):
-            piece = data[start : start + 11]
-            await stream.send_all(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-        await stream.send_all(b"0\r\n\r\n")
-
-
-@asynccontextmanager
-async def endpoint(script: Script) -> AsyncIterator[Endpoint]:
-    server = Endpoint(script)
-    async with trio.open_nursery() as nursery:
-        (listener,) = await nursery.start(partial(trio.serve_tcp, server.serve, 0, host="127.0.0.1"))
-        server.base_url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/v1"
-        yield server
-        nursery.cancel_scope.cancel("the test is over")
-
-
-class Told(HostInstrument):
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, dict[str, Any]]] = []
-        self.verdicts: list[tuple[str, str]] = []
-
-    def event_emitted(self, session_id, event, sequence, payload, receivers) -> None:
-        self.events.append((session_id, str(event), dict(payload)))
-
-    def chain_ended(self, session_id, verdict, seconds) -> None:
-        self.verdicts.append((session_id, verdict.outcome.value))
-
-
-@asynccontextmanager
-async def host_with_guard(tmp_path: Path, told: Told) -> AsyncIterator[Host]:
-    config = HostConfig(
-        extensions=[examples_directory() / "extensions/guard"],
-        project_roots=(),
-        user_roots=(),
-        data_dir=tmp_path / "data",
-        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
-    )
-    async with open_host(config, instrument=told) as host:
-        yield host
-
-
-@asynccontextmanager
-async def session_in(host: Host, name: str, scratch: Path) -> AsyncIterator[Session]:
-    scratch.mkdir()
-    tools = agent_module("builtin").builtin_tools(scratch)
-    async with host.open_session(name, cwd=scratch, tools=tools) as session:
-        report = await session.load_all()
-        assert report.ready == ("guard",), report
-        yield session
-
-
-def openai(server: Endpoint) -> Any:
-    return model.OpenAIModel(server.base_url, "key-of-the-test", "some-model")
 
 
 def work(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -186,7 +72,8 @@ async def test_two_sessions_with_a_sub_agent_each_work_at_once(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("status", "is_cut", "words"), [(401, False, "401: secret"), (200, True, "ended in mid-stream")]
+    ("status", "is_cut", "words"),
+    [(401, False, "401: secret"), (302, False, "302"), (200, True, "ended in mid-stream")],
 )
 async def test_a_failing_endpoint_is_one_clear_error(tmp_path: Path, status: int, is_cut: bool, words: str) -> None:
     with trio.fail_after(60):
@@ -201,13 +88,16 @@ async def test_the_agent_cancelled_in_mid_stream_leaves_nothing_pending(tmp_path
     told = Told()
     with trio.fail_after(60):
         async with endpoint(lambda messages: text("Hello, world")) as server, host_with_guard(tmp_path, told) as host:
+            server.is_cut = server.is_stalled = True
             async with session_in(host, "s", tmp_path / "s") as session:
                 with trio.CancelScope() as scope:
                     await agent.run_task(session, openai(server), "x", show=lambda words: scope.cancel())
                 assert scope.cancelled_caught
                 events = [event for _, event, _ in told.events]
                 assert events[:3] == ["session_start", "user_prompt_submit", "turn_start"]
-                assert "assistant_message" not in events
+                assert events[3:] == ["turn_end"]
+                assert told.events[-1][2]["error"] == "cancelled"
+                await server.ended.wait()  # the stalled answer ends only when the client hangs up
                 assert await session.run_command("guard")  # it still answers
 
 
@@ -225,6 +115,30 @@ async def test_builtin_tools_stay_in_their_directory(tmp_path: Path) -> None:
                     result = await call.execute()
                 assert result.is_error
                 assert result.text == "exit 3\nout\nerr\n"
+                os.mkfifo(tmp_path / "s/pipe")
+                async with run.tool_call("t", "read", {"path": "pipe"}) as call:
+                    assert "is not a file" in (await call.execute()).text
+
+
+async def test_bash_ends_what_its_command_left_behind_and_hides_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-test")
+    with trio.fail_after(20):  # far below the command's own limit
+        async with host_with_guard(tmp_path, Told()) as host, session_in(host, "s", tmp_path / "s") as session:
+            with session.open_run() as run:
+                async with run.tool_call("t", "bash", {"command": "sleep 600 & echo $! [$OPENAI_API_KEY]"}) as call:
+                    pid, key = (await call.execute()).text.split()
+            assert key == "[]"
+            await gone(int(pid))
+
+
+async def gone(pid: int) -> None:
+    """Until the process has ended: reaped, or a zombie where nobody reaps orphans."""
+    while True:
+        state = await trio.run_process(["ps", "-o", "stat=", "-p", str(pid)], capture_stdout=True, check=False)
+        if state.stdout.strip()[:1] in (b"", b"Z"):
+            return
 
 
 async def test_bash_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
@@ -244,6 +158,4 @@ async def test_bash_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
                     while not started.exists():
                         await trio.lowlevel.checkpoint()
                     nursery.cancel_scope.cancel()
-                pid = int(started.read_text())
-                while Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
-                    await trio.lowlevel.checkpoint()
+                await gone(int(started.read_text()))
