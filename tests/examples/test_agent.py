@@ -67,6 +67,9 @@ async def test_two_sessions_with_a_sub_agent_each_work_at_once(tmp_path: Path) -
         assert sorted(outcome for session, outcome in told.verdicts if session == name) == ["allow", "block"]
     assert {request["path"] for request in server.requests} == {"/v1/chat/completions"}
     assert "Bearer key-of-the-test" in server.requests[0]["head"]
+    said = next(each["messages"][2] for each in server.requests if len(each["messages"]) > 2)
+    assert said["content"] == "On it. "
+    assert [call["function"]["name"] for call in said["tool_calls"]] == ["bash", "write", "task"]
     offered = {each["function"]["name"] for each in server.requests[0]["tools"]}
     assert offered == {"read", "write", "bash", "task"}
 

@@ -59,6 +59,7 @@ async def test_a_finish_reason_ends_an_answer_that_has_no_done_line() -> None:
     [
         ('{"error": {"message": "overloaded\\u001b[2J"}}', "failed in mid-stream: .*overloaded"),
         ("{not json", "no piece of an answer: {not json"),
+        ("{\x1b[2J", r"no piece of an answer: { \[2J"),
         ("[1]", "no piece of an answer"),
         ('{"choices": [{"delta": {"content": 7}}]}', "no piece of an answer"),
         ('{"choices": [null]}', "no piece of an answer"),
