@@ -1,4 +1,4 @@
-"""The agent's loop. Between the two rules below are all its calls into the host: what an embedder copies."""
+"""The agent's loop. Between the two rules below are its calls into the host: what an embedder copies. `offered` lists tools."""
 
 from __future__ import annotations
 
