@@ -238,10 +238,11 @@ async def open_host(
       spawn: Starts processes instead of the operating system (tests do).
       catalogue: Finds extensions instead of the roots in `config`.
     """
-    async with service_nursery() as services:
-        host = Host(config or HostConfig(), instrument=instrument, spawn=spawn, catalogue=catalogue, nursery=services)
-        services.start_soon(host.pump.run, name="exthost pump")
-        services.start_soon(host.flusher.run, name="exthost flusher")
+    # Two nurseries: a bug that ends one instance ends the others, too, and these need the pump and the flusher for that.
+    async with service_nursery() as shared, service_nursery() as instances:
+        host = Host(config or HostConfig(), instrument=instrument, spawn=spawn, catalogue=catalogue, nursery=instances)
+        shared.start_soon(host.pump.run, name="exthost pump")
+        shared.start_soon(host.flusher.run, name="exthost flusher")
         try:
             yield host
         finally:

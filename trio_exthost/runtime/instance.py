@@ -25,6 +25,7 @@ from trio_exthost.runtime.outbox import Entry, Kind, Outbox
 from trio_exthost.runtime.process import ExitStatus
 from trio_exthost.runtime.registration import RegistrationFrame, owner_of
 from trio_exthost.runtime.replies import ReplyTable
+from trio_exthost.runtime.services import service_nursery
 from trio_exthost.runtime.transport import Transport
 from trio_exthost.wire import Connection, Phase, from_extension, to_extension
 
@@ -273,7 +274,8 @@ class Instance:
         """Live, from the spawn to the last byte. Raises nothing but bugs of ours."""
         self.started_at = trio.current_time()
         try:
-            async with trio.open_nursery() as nursery:
+            # Writer, exit and input go on while it is wound up, also where everything around it is cancelled.
+            async with service_nursery() as nursery:
                 self.nursery = nursery
                 transport = self._spawn()
                 if transport is not None:
@@ -283,7 +285,6 @@ class Instance:
                         await self._live()
                     finally:
                         await self._wind_up(transport)  # noqa: ASYNC102 - it shields itself, with a deadline
-                nursery.cancel_scope.cancel(f"extension {self.name} has ended")
         finally:
             self._release()
         if self._bug is not None:
@@ -425,20 +426,23 @@ class Instance:
 
     def _release(self) -> None:
         """Nothing of it stays: pipes, calls, ledger. Synchronous, so that it happens in every case."""
-        self.connection.close()
-        is_failed = self._cause is None or self._cause[0] is not None
-        if not self.reason and self._cause is not None:
-            self.reason = self._cause[1]
-        self._abort_calls()
-        if self._transport is not None:
-            self._transport.close()
-        if self.state is not State.FAILED:
-            self._move(State.FAILED if is_failed else State.STOPPED)
-        self.log.note(f"ended: {self.reason} ({self._status or 'no exit status'})")
-        self.log.close()
-        self.session.loader.forget(self)
-        self.settled.set()
-        self.ended.set()
+        try:
+            self.connection.close()
+            is_failed = self._cause is None or self._cause[0] is not None
+            if not self.reason and self._cause is not None:
+                self.reason = self._cause[1]
+            self._abort_calls()
+            if self._transport is not None:
+                self._transport.close()
+            if self.state is not State.FAILED:
+                self._move(State.FAILED if is_failed else State.STOPPED)
+            self.log.note(f"ended: {self.reason} ({self._status or 'no exit status'})")
+            self.log.close()
+        finally:
+            # Whoever waits for it must not wait for ever, whatever failed in here.
+            self.session.loader.forget(self)
+            self.settled.set()
+            self.ended.set()
 
     def _explain_exit(self) -> str:
         """What an exit before `hello` probably means, or nothing."""

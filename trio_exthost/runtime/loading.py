@@ -79,7 +79,9 @@ class Loader:
 
     async def load_all(self) -> LoadReport:
         """See `Session.load_all`."""
-        self._candidates = tuple(await self._host.catalogue(self._host.config, self._session.cwd))
+        candidates = await self._host.catalogue(self._host.config, self._session.cwd)
+        self._session.check_open()  # it can have ended meanwhile, and nothing would stop what is started now
+        self._candidates = tuple(candidates)
         for candidate in self._candidates:
             self._tell_about(candidate)
         started = [
@@ -131,6 +133,7 @@ class Loader:
                 self._host.config, extensions=(self._session.cwd / extension,), project_roots=(), user_roots=()
             )
             (candidate,) = await self._host.catalogue(config, self._session.cwd)
+            self._session.check_open()  # as in load_all
             self._tell_about(candidate)
         else:
             candidate = extension

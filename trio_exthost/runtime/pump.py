@@ -145,16 +145,19 @@ class Pump:
         self._pipes: dict[int, InputPipe] = {}
         self._queue: deque[InputPipe] = deque()
         self._slice_s = slice_s
+        self._is_over = False
 
     def watch(self, pipe: InputPipe) -> None:
         """Begin to read a pipe."""
         self._pipes[pipe.fd] = pipe
-        self._poller.register(pipe.fd)
+        if not self._is_over:
+            self._poller.register(pipe.fd)
 
     def unwatch(self, pipe: InputPipe) -> None:
         """Stop reading a pipe; to be called while its descriptor is open."""
         del self._pipes[pipe.fd]
-        self._poller.unregister(pipe.fd)
+        if not self._is_over:
+            self._poller.unregister(pipe.fd)
 
     @property
     def watched(self) -> int:
@@ -175,6 +178,7 @@ class Pump:
                 while self._enqueue_ready() and self._turns(until):
                     pass
         finally:
+            self._is_over = True  # should a bug end it early, pipes are still closed in order
             self._poller.close()
 
     def _enqueue_ready(self) -> bool:

@@ -90,7 +90,7 @@ class Session:
         Raises:
           ClosedError: The session has ended.
         """
-        self._check_open()
+        self.check_open()
         return await self.loader.load_all()
 
     async def load(self, extension: Candidate | str | os.PathLike[str]) -> ExtensionRow:
@@ -105,7 +105,7 @@ class Session:
           LoadError: It did not become ready, or one of its name runs already.
           ClosedError: The session has ended.
         """
-        self._check_open()
+        self.check_open()
         return await self.loader.load(extension)
 
     async def unload(self, name: str) -> None:
@@ -338,13 +338,14 @@ class Session:
 
     # --- for the runtime ---
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise where it has ended, or the caller is on another thread."""
         self.host.check_thread()
         if self._is_closed:
             raise ClosedError(f"session {self.id!r} has ended")
 
     def _ensure_started(self) -> None:
-        self._check_open()
+        self.check_open()
         self.start()
 
     def start(self) -> None:

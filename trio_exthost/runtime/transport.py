@@ -68,6 +68,7 @@ class Transport:
         self.exited: trio.Event = trio.Event()
         """Set once the process has ended and what it wrote before has been handled."""
         self._is_catching_up = False
+        self._is_watched = False
         self.status: ExitStatus | None = None
         """How it ended, once reaped."""
         throttle = Throttle(instance)
@@ -113,7 +114,11 @@ class Transport:
     @trio.lowlevel.enable_ki_protection
     async def watch_exit(self) -> None:
         """Wait for the exit; everything it wrote before is handled before that is told."""
-        await self.process.wait_exited()
+        self._is_watched = True
+        try:
+            await self.process.wait_exited()
+        finally:
+            self._is_watched = False
         self._drain_last()
         self.exited.set()
         self._instance.end(Code.EXITED, "it exited by itself")
@@ -133,7 +138,12 @@ class Transport:
           gently: Whether it is asked first.
         """
         with trio.CancelScope(shield=True):  # each wait in here has its own bound
-            await self._climb(gently=gently)
+            async with trio.open_nursery() as nursery:
+                if not self._is_watched and not self.exited.is_set():
+                    # A fault in another task of the instance has taken the watcher with it.
+                    nursery.start_soon(self.watch_exit, name=f"exit of {self._instance.name}")
+                await self._climb(gently=gently)
+                nursery.cancel_scope.cancel("the process has ended, or never will")
         self._drain_last()
         if self.exited.is_set():
             self.status = self.process.reap()

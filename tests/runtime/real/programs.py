@@ -230,9 +230,9 @@ def row_of(session: Session, name: str) -> Any:
 async def until_state(session: Session, name: str, *states: str) -> Any:
     """Wait until an extension is in one of these states; its row."""
     with trio.fail_after(PATIENCE_S):
-        while (row := row_of(session, name)).state not in states:
+        while not any(row.name == name and row.state in states for row in session.extensions()):
             await session.wait_changed(session.version)
-    return row
+    return row_of(session, name)
 
 
 async def emit_in_step(session: Session, first: int, last: int, **body: Any) -> list[int]:
