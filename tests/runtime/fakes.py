@@ -60,7 +60,12 @@ class Guest:
     async def line(self) -> bytes | None:
         """The next line of stdin, or None at its end."""
         while b"\n" not in self._rest:
-            await trio.lowlevel.wait_readable(self._stdin)
+            if self._stdin < 0:
+                await trio.sleep_forever()
+            try:
+                await trio.lowlevel.wait_readable(self._stdin)
+            except trio.ClosedResourceError:
+                await trio.sleep_forever()  # it closed its own stdin, and lives on
             data = os.read(self._stdin, 65536)
             if not data:
                 self.eof_at = trio.current_time()

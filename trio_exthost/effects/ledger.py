@@ -24,8 +24,6 @@ from trio_exthost.effects.scopes import EffectOwner, Scope, ScopeBinding
 from trio_exthost.errors import UnknownHandle
 
 # The class attribute of an enum takes several times as long to find as a name of the module.
-_ACCEPTED = ChangeAction.ACCEPTED
-_DISPLACED = ChangeAction.DISPLACED
 _RESTORED = ChangeAction.RESTORED
 _DISPOSED = ChangeAction.DISPOSED
 _GONE = Disposal.DISPOSED
@@ -154,7 +152,7 @@ class EffectLedger:
             authority.
 
         Returns:
-          The new handle and the changes.
+          The new record, what it displaced, and both as changes.
 
         Raises:
           OverrideDenied: It asks for an override without authority, or of a kind without overrides, be the key free
@@ -174,9 +172,7 @@ class EffectLedger:
         record = EffectRecord(handle, owner, binding, registration)
         self._next_handle = handle + 1
         index.push(record, table, holder)
-        if holder is None:
-            return Accepted(handle, (Change(_ACCEPTED, record),))
-        return Accepted(handle, (Change(_ACCEPTED, record), Change(_DISPLACED, holder)))
+        return Accepted(handle, record, holder)
 
     def replace_owner(
         self,
@@ -226,10 +222,7 @@ class EffectLedger:
             if isinstance(error, UnknownHandle):
                 raise error
             return _ALREADY_GONE
-        restored = self._index.remove(record)
-        if restored is None:
-            return Disposed(_GONE, (Change(_DISPOSED, record, cause),))
-        return Disposed(_GONE, (Change(_RESTORED, restored), Change(_DISPOSED, record, cause)))
+        return Disposed(_GONE, record, self._index.remove(record), cause)
 
     def dispose_owner(self, owner: EffectOwner, cause: DisposeCause = DisposeCause.OWNER) -> tuple[Change, ...]:
         """Take out all records of an instance, newest first.

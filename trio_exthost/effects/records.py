@@ -111,8 +111,16 @@ class Accepted(msgspec.Struct, frozen=True):
 
     handle: int
     """The handle of the new record."""
-    changes: tuple[Change, ...]
-    """ACCEPTED, then DISPLACED if the record took another's place."""
+    record: EffectRecord
+    """The new record."""
+    displaced: EffectRecord | None = None
+    """The record whose place it took, if any."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """ACCEPTED, then DISPLACED if the record took another's place."""
+        accepted = Change(ChangeAction.ACCEPTED, self.record)
+        return (accepted,) if self.displaced is None else (accepted, Change(ChangeAction.DISPLACED, self.displaced))
 
 
 class Disposed(msgspec.Struct, frozen=True):
@@ -120,8 +128,20 @@ class Disposed(msgspec.Struct, frozen=True):
 
     outcome: Disposal
     """Whether there was something to dispose of."""
-    changes: tuple[Change, ...] = ()
-    """RESTORED if a record below came into force again, then DISPOSED; empty if already disposed."""
+    record: EffectRecord | None = None
+    """The record that left; None if it had gone before."""
+    restored: EffectRecord | None = None
+    """The record that is in force again, if one is."""
+    cause: DisposeCause | None = None
+    """Why the record left; None if it had gone before."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """RESTORED if a record below came into force again, then DISPOSED; empty if it had gone before."""
+        if self.record is None:
+            return ()
+        disposed = Change(ChangeAction.DISPOSED, self.record, self.cause)
+        return (disposed,) if self.restored is None else (Change(ChangeAction.RESTORED, self.restored), disposed)
 
 
 class Replaced(msgspec.Struct, frozen=True):
