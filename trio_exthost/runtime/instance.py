@@ -389,8 +389,10 @@ class Instance:
         is_asked = self._cause[0] is None
         self.session.loader.admission.advance()
         self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
-        if not transport.exited.is_set():
+        if is_asked or not transport.exited.is_set():
+            # Also of one that exited by itself just before it was asked: it is stopped, not failed.
             self._move(State.STOPPING)
+        if not transport.exited.is_set():
             if not is_asked:
                 self._fail()
             if self._cause[0] is Code.OUTPUT_CLOSED:
