@@ -347,3 +347,17 @@ async def test_deadlines_of_stop_are_bounded_in_all(tmp_path, autojump_clock) ->
         async with host.open_session("s") as session:
             await session.load_all()
         assert around.guests["a"].signals == [(4, signal.SIGTERM), (4, signal.SIGKILL)]
+
+
+async def test_one_that_exits_while_it_is_asked_to_stop_is_stopped(tmp_path, autojump_clock) -> None:
+    async with world(tmp_path) as (around, host):
+        for number in range(32):  # trio shuffles its tasks: some learn of the exit before they begin to stop, some after
+            around.add(f"x{number}", serve)
+        async with host.open_session("s") as session:
+            await session.load_all()
+            async with trio.open_nursery() as nursery:
+                for name, guest in around.guests.items():
+                    nursery.start_soon(session.unload, name)
+                    guest.exit(0)
+            assert {row.state for row in session.extensions()} == {"stopped"}
+        assert_nothing_left(session)
