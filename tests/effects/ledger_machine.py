@@ -14,8 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ledger_invariants import check_invariants
 
 from trio_exthost.effects import (
+    Change,
     ChangeAction,
     Conflict,
+    DisposedHandle,
     Disposal,
     DisposeCause,
     EffectKind,
@@ -198,6 +200,21 @@ class LedgerMachine(RuleBasedStateMachine):
         assert disposed.outcome is (Disposal.DISPOSED if gone else Disposal.ALREADY_DISPOSED)
         self.follow(disposed.changes, gone=gone, cause=cause)
 
+    @rule(data=st.data(), value=st.integers(4, 9))
+    def update(self, data, value) -> None:
+        handle = data.draw(st.integers(0, self.model.issued + 1))
+        row = next((row for row in self.model.rows if row.handle == handle), None)
+        if row is None:
+            with pytest.raises(DisposedHandle if 0 < handle <= self.model.issued else UnknownHandle):
+                self.ledger.update(handle, value)
+            return
+        old = row.registration
+        row.registration = Registration(old.kind, old.key, value, old.sequence, old.override)
+        updated = self.ledger.update(handle, value)
+        assert (plain(updated.record), updated.previous.registration) == (row.plain(), old)
+        assert updated.changes == (Change(ChangeAction.UPDATED, updated.record),)
+        self.view.apply(updated.changes)
+
     @rule(owner=owners, cause=causes)
     def dispose_owner(self, owner, cause) -> None:
         gone = self.model.remove(lambda row: row.owner == owner)
@@ -261,6 +278,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert ledger.active_count == self.view.active_count == len(everything)
         assert plains(self.view.records()) == everything
         assert plains(ledger.record(each[0]) for each in everything) == everything
+        for row in model.rows:
+            under = [each for each in model.rows[: model.rows.index(row)] if slot(each) == slot(row)]
+            assert plain(ledger.below(row.handle)) == (under[-1].plain() if under else None)
         for owner in OWNERS:
             expected = model.in_acceptance_order(lambda row, owner=owner: row.owner == owner)
             assert plains(ledger.records_for_owner(owner)) == expected

@@ -471,3 +471,30 @@ def test_view_follows_changes_without_knowing_the_ledger():
     view.apply(ledger.dispose_all())
     assert view.records() == ()
     assert in_force(view) is None
+
+
+# --- update ------------------------------------------------------------------------------------------------------
+
+
+def test_an_update_changes_the_value_and_nothing_else():
+    ledger = stack(GUARD, SANDBOX, AUDIT)
+    for handle in (1, 2, 3):
+        before = ledger.record(handle)
+        updated = ledger.update(handle, f"new {handle}")
+        assert updated.record.registration.value == f"new {handle}"
+        assert updated.previous == before
+        assert told(updated.changes) == [("updated", handle, None)]
+        check_invariants(ledger)
+    assert in_force(ledger) == 3
+    assert [ledger.below(handle) and ledger.below(handle).handle for handle in (1, 2, 3)] == [None, 1, 2]
+    ledger.dispose(3)
+    assert ledger.active(TOOL, "bash").registration.value == "new 2"
+
+
+def test_an_update_of_what_is_not_there_is_refused():
+    ledger = stack(GUARD)
+    with pytest.raises(UnknownHandle):
+        ledger.update(2, "new")
+    ledger.dispose(1)
+    with pytest.raises(DisposedHandle):
+        ledger.update(1, "new")

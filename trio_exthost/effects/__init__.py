@@ -13,6 +13,7 @@ from trio_exthost.effects.records import (
     LedgerStatistics,
     Registration,
     Replaced,
+    Updated,
 )
 from trio_exthost.effects.scopes import EffectOwner, Realm, Scope, ScopeBinding
 from trio_exthost.effects.view import EffectView
@@ -42,4 +43,5 @@ __all__ = [
     "Scope",
     "ScopeBinding",
     "UnknownHandle",
+    "Updated",
 ]

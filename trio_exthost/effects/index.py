@@ -143,6 +143,18 @@ class RecordIndex:
             self.below[new.handle] = covered
             self.above[covered.handle] = new
 
+    def renew(self, old: EffectRecord, new: EffectRecord) -> None:
+        """Put a record in the place of one with the same handle, owner, binding, kind and key."""
+        handle = old.handle
+        self.records[handle] = self.owners[old.owner][handle] = self.bindings[old.binding.place][handle] = new
+        covering, covered = self.above.get(handle), self.below.get(handle)
+        if covering is None:
+            self.tables[table_name(old.registration.kind, old.binding.realm)][old.registration.key] = new
+        else:
+            self.below[covering.handle] = new
+        if covered is not None:
+            self.above[covered.handle] = new
+
     def remove_all(self, doomed: Iterable[EffectRecord]) -> list[tuple[EffectRecord, EffectRecord | None]]:
         """Take several records out, in the order given.
 

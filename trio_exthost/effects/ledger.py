@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+import msgspec
 
 from trio_exthost.effects.index import RecordIndex
 from trio_exthost.effects.kinds import EffectKind
@@ -17,6 +20,7 @@ from trio_exthost.effects.records import (
     LedgerStatistics,
     Registration,
     Replaced,
+    Updated,
 )
 from trio_exthost.effects.refusals import conflict, not_held, override_denied
 from trio_exthost.effects.replacement import plan_replacement, replace
@@ -173,6 +177,28 @@ class EffectLedger:
         self._next_handle = handle + 1
         index.push(record, table, holder)
         return Accepted(handle, record, holder)
+
+    def update(self, handle: int, value: Any) -> Updated:
+        """Give a record another value. Its kind, key, binding, sequence and place in its stack stay, and so does its handle.
+
+        Raises:
+          DisposedHandle: It was disposed of.
+          UnknownHandle: There has been no such handle.
+        """
+        old = self.record(handle)
+        registration = msgspec.structs.replace(old.registration, value=value)
+        new = msgspec.structs.replace(old, registration=registration)
+        self._index.renew(old, new)
+        return Updated(new, old)
+
+    def below(self, handle: int) -> EffectRecord | None:
+        """The record that this one displaced and that would be in force without it, or None.
+
+        Raises:
+          DisposedHandle: It was disposed of.
+          UnknownHandle: There has been no such handle.
+        """
+        return self._index.below.get(self.record(handle).handle)
 
     def replace_owner(
         self,

@@ -62,6 +62,8 @@ class ChangeAction(enum.StrEnum):
     """It stays in the ledger; another is in force for its key."""
     RESTORED = "restored"
     """It is in force again."""
+    UPDATED = "updated"
+    """Its value is another; handle, place and whether it is in force are as before."""
     DISPOSED = "disposed"
     """It left the ledger."""
 
@@ -142,6 +144,20 @@ class Disposed(msgspec.Struct, frozen=True):
             return ()
         disposed = Change(ChangeAction.DISPOSED, self.record, self.cause)
         return (disposed,) if self.restored is None else (Change(ChangeAction.RESTORED, self.restored), disposed)
+
+
+class Updated(msgspec.Struct, frozen=True):
+    """What `update` did."""
+
+    record: EffectRecord
+    """The record with its new value, under its old handle."""
+    previous: EffectRecord
+    """The record as it was."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """UPDATED."""
+        return (Change(ChangeAction.UPDATED, self.record),)
 
 
 class Replaced(msgspec.Struct, frozen=True):

@@ -12,9 +12,8 @@ from trio_exthost.effects.scopes import Realm, Scope
 class EffectView:
     """Answers as the ledger does, from its changes alone.
 
-    Give it every change from the first on, in order, and all changes of one call before anybody reads. It knows
-    nothing of
-    stacks: what is in force follows from what the changes say. `active_records` takes time for everything in force.
+    Give it every change from the first on, in order, and all changes of one call before anybody reads. It knows nothing
+    of stacks: what is in force follows from what the changes say. `active_records` takes time for everything in force.
     """
 
     __slots__ = ("_in_force", "_records")
@@ -37,6 +36,11 @@ class EffectView:
             if change.action in {ChangeAction.ACCEPTED, ChangeAction.RESTORED}:
                 self._records[record.handle] = record
                 self._in_force[slot] = record
+                continue
+            if change.action is ChangeAction.UPDATED:
+                before, self._records[record.handle] = self._records[record.handle], record
+                if self._in_force.get(slot) is before:
+                    self._in_force[slot] = record
                 continue
             if change.action is ChangeAction.DISPOSED:
                 del self._records[record.handle]
