@@ -351,7 +351,8 @@ async def test_deadlines_of_stop_are_bounded_in_all(tmp_path, autojump_clock) ->
 
 async def test_one_that_exits_while_it_is_asked_to_stop_is_stopped(tmp_path, autojump_clock) -> None:
     async with world(tmp_path) as (around, host):
-        for number in range(32):  # trio shuffles its tasks: some learn of the exit before they begin to stop, some after
+        # trio shuffles its tasks: some learn of the exit before they begin to stop, some after
+        for number in range(32):
             around.add(f"x{number}", serve)
         async with host.open_session("s") as session:
             await session.load_all()
