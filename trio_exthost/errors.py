@@ -171,9 +171,25 @@ class CallError(HostError):
 
 
 class CallTimedOut(CallError):
-    """No answer within the deadline; a later one is dropped with a diagnostic."""
+    """No answer within the deadline; a later one is dropped with a diagnostic.
+
+    `partial` is what came within the grace after it, where the extension was told and given one; None otherwise.
+    """
 
     code = "timed_out"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        extension: str | None = None,
+        may_have_run: bool = True,
+        hint: str = "",
+        partial: object = None,
+    ) -> None:
+        """Say how long was waited, and keep what came too late for a full answer."""
+        super().__init__(message, extension=extension, may_have_run=may_have_run, hint=hint)
+        self.partial = partial
 
 
 class CallAborted(CallError):

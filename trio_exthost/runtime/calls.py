@@ -10,93 +10,144 @@ Ctrl-C ends a call where it waits, as a cancellation does. (Inside of it, it lef
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, Overloaded
 from trio_exthost.runtime.outbox import Entry, Kind
+from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.replies import Answer, PendingCall
 from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
 
+CancelReason = Literal["caller", "deadline", "reload", "shutdown"]
+"""Why a call is cancelled, in the words of the wire."""
+
+
+def _as_it_is(frame: Any) -> Any:
+    return frame
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Request:
+    """What is asked, and how the answer is dealt with."""
+
+    make_frame: Callable[[str], to_extension.Frame]
+    """Makes the frame with the correlation id given to it."""
+    expected: str
+    """The frame type of the answer."""
+    what: str
+    """Named in errors, as "command 'deploy'"."""
+    hint: str = ""
+    """What to do about a time-out."""
+    accept: Callable[[Any], Any] = _as_it_is
+    """Makes the caller's value of the answer, at the moment it arrives; raises a `CallError` where it cannot be used."""
+    on_issued: Callable[[str], None] | None = None
+    """Told the correlation id once the call is queued, before anything is awaited."""
+    on_progress: Callable[[Any], None] | None = None
+    """Told each progress frame; the idle limit has begun again by then. None: progress means nothing here."""
+    make_cancel: Callable[[str, CancelReason, float], to_extension.Frame | None] | None = None
+    """Makes the frame that tells the extension to give a call up (id, reason, grace in seconds); None: it cannot be told."""
+    grace_s: float = 0.0
+    """After a deadline and the cancel frame, so long for an answer that is kept as a partial one."""
+
 
 @trio.lowlevel.enable_ki_protection
-async def call(
-    instance: Instance,
-    make_frame: Callable[[str], to_extension.Frame],
-    expected: str,
-    *,
-    seconds: float,
-    what: str,
-    hint: str = "",
-    on_issued: Callable[[str], None] | None = None,
-) -> Any:
+async def call(instance: Instance, request: Request, patience: Patience | float) -> Any:
     """Send a request and wait for its answer.
 
     If this raises `trio.Cancelled`, the call was withdrawn where it had not begun to be written; otherwise the extension is
-    told (if it wants to be: `tool_cancel`), and its answer is dropped.
+    told (where it can be), and its answer is dropped.
 
     Args:
       instance: Who is asked.
-      make_frame: Makes the frame with the correlation id given to it.
-      expected: The frame type of the answer.
-      seconds: Deadline, from now: queueing and writing count.
-      what: Named in errors, as "command 'deploy'".
-      hint: What to do about a time-out.
-      on_issued: Told the correlation id once the call is queued, before anything is awaited.
+      request: What.
+      patience: How long, from now: queueing and writing count. A number is a deadline in seconds.
+
+    Returns:
+      What `request.accept` made of the answer.
 
     Raises:
-      CallTimedOut: No answer in time.
+      CallTimedOut: No answer in time; `partial` holds what came within the grace.
       Overloaded: Too much waits for it already.
       ExtensionExited: It ended before it answered.
       CallAborted: It is not running.
       MalformedReply: It answered with an unusable frame.
+      CallError: The answer could not be accepted.
       PayloadError: The request cannot be sent.
     """
-    deadline = trio.current_time() + seconds
-    pending, entry = _issue(instance, make_frame, expected, what)
+    if not isinstance(patience, Patience):
+        patience = Patience(patience)
+    pending, entry = _issue(instance, request, patience)
     answer: Answer | None = None
+    is_late = is_withdrawn = is_told = False
     try:
-        if on_issued is not None:
-            on_issued(pending.id)
-        with trio.move_on_at(deadline):
-            answer = await pending.receive.receive()
+        if request.on_issued is not None:
+            request.on_issued(pending.id)
+        answer = await _receive(instance, pending, patience)
         if answer is None:
-            instance.drain()
-            answer = pending.answer_nowait()
+            is_late = True
+            is_withdrawn = instance.outbox.withdraw(entry)
+            if not is_withdrawn:
+                _cancel(instance, request, pending.id, "deadline", request.grace_s)
+                is_told = True
+                if request.grace_s:
+                    answer = await _receive(instance, pending, Patience(request.grace_s))
     finally:
-        may_have_run = _leave(instance, pending, entry)
-    if answer is None:
-        message = f"{what} got no answer within {seconds:g} s"
+        if pending.id in instance.replies and not is_told:
+            is_withdrawn = is_withdrawn or instance.outbox.withdraw(entry)
+            if not is_withdrawn:
+                _cancel(instance, request, pending.id, "caller", 0)
+        instance.replies.give_up(pending, was_sent=not is_withdrawn)
+    if is_late:
+        message = f"{request.what} got no answer within {patience.limit_s:g} s"
         instance.report(Code.CALL_TIMED_OUT, Severity.WARNING, message)
-        raise CallTimedOut(message, extension=instance.name, may_have_run=may_have_run, hint=hint)
+        raise CallTimedOut(
+            message,
+            extension=instance.name,
+            may_have_run=not is_withdrawn,
+            hint=request.hint,
+            partial=answer.value if answer is not None else None,
+        )
+    assert answer is not None
     if answer.error is not None:
         raise answer.error
-    return answer.frame
+    return answer.value
 
 
-def _issue(
-    instance: Instance, make_frame: Callable[[str], to_extension.Frame], expected: str, what: str
-) -> tuple[PendingCall, Entry]:
+async def _receive(instance: Instance, pending: PendingCall, patience: Patience) -> Answer | None:
+    """The answer, or None once patience is over; what is in the pipe by then is looked at first, and may restart it."""
+    while True:
+        with patience.scope():
+            return await pending.receive.receive()
+        instance.drain()
+        if (answer := pending.answer_nowait()) is not None or patience.is_over:
+            return answer
+
+
+def _issue(instance: Instance, request: Request, patience: Patience) -> tuple[PendingCall, Entry]:
     """Queue the request and open its entry in the reply table; no await in here."""
     if not instance.is_available:
-        raise CallAborted(f"{what}: the extension is {instance.state}", extension=instance.name, may_have_run=False)
+        raise CallAborted(
+            f"{request.what}: the extension is {instance.state}", extension=instance.name, may_have_run=False
+        )
     if len(instance.replies) >= instance.limits.pending_calls:
         raise _overloaded(instance, f"{len(instance.replies)} calls already await its answer")
-    pending = instance.replies.open(expected)
+    pending = instance.replies.open(request, patience)
     try:
-        entry = Entry(instance.connection.send(make_frame(pending.id)), Kind.CALL)
+        entry = Entry(instance.connection.send(request.make_frame(pending.id)), Kind.CALL)
         instance.outbox.post_call(entry)
     except Overloaded as exc:
         instance.replies.give_up(pending, was_sent=False)
         raise _overloaded(instance, exc.message) from None
     except ClosedError as exc:
         instance.replies.give_up(pending, was_sent=False)
-        raise CallAborted(f"{what}: {exc.message}", extension=instance.name, may_have_run=False) from None
+        raise CallAborted(f"{request.what}: {exc.message}", extension=instance.name, may_have_run=False) from None
     except BaseException:
         instance.replies.give_up(pending, was_sent=False)
         raise
@@ -110,14 +161,16 @@ def _overloaded(instance: Instance, message: str) -> Overloaded:
     return Overloaded(message, extension=instance.name, hint="it reads too slowly, or not at all")
 
 
-def _leave(instance: Instance, pending: PendingCall, entry: Entry) -> bool:
-    """Close the entry. An unanswered call is withdrawn or, if it is too late for that, cancelled; whether it may run."""
-    was_open = pending.id in instance.replies
-    was_withdrawn = was_open and instance.outbox.withdraw(entry)
-    instance.replies.give_up(pending, was_sent=not was_withdrawn)
-    if was_open and not was_withdrawn and pending.expected == "tool_result" and "tool_cancel" in instance.capabilities:
-        instance.post(to_extension.ToolCancel(pending.id))
-    return not was_withdrawn
+def _cancel(instance: Instance, request: Request, id: str, reason: CancelReason, grace_s: float) -> None:
+    frame = request.make_cancel(id, reason, grace_s) if request.make_cancel is not None else None
+    if frame is not None:
+        instance.post(frame)
+
+
+def cancel_all(instance: Instance, reason: CancelReason, grace_s: float) -> None:
+    """Tell the extension to give up whatever it works on; what it answers within the grace still counts."""
+    for pending in instance.replies.pending():
+        _cancel(instance, pending.request, pending.id, reason, grace_s)
 
 
 def outcome_of(error: BaseException | None) -> str:

@@ -11,7 +11,7 @@ from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, CallTimedOut, Overloaded, PayloadError
 from trio_exthost.hooks import INTERCEPT_POINTS, InterceptPoint
 from trio_exthost.policy import Answer, Chain, Failure, OnFailure, Outcome, StepKind, Verdict
-from trio_exthost.runtime.calls import call
+from trio_exthost.runtime.calls import Request, call
 from trio_exthost.wire import from_extension, to_extension
 
 if TYPE_CHECKING:
@@ -67,10 +67,12 @@ async def _ask(member: Instance, point: InterceptPoint, payload: Mapping[str, An
     try:
         frame = await call(
             member,
-            lambda id: to_extension.EventIntercept(id, point.event, payload),
-            from_extension.EventInterceptResponse.TYPE,
-            seconds=seconds,
-            what=f"interception of {point.event}",
+            Request(
+                make_frame=lambda id: to_extension.EventIntercept(id, point.event, payload),
+                expected=from_extension.EventInterceptResponse.TYPE,
+                what=f"interception of {point.event}",
+            ),
+            seconds,
         )
     except CallTimedOut:
         return Failure(StepKind.TIMED_OUT, f"gave no answer within {seconds:.3g} s", policy)

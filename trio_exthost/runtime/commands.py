@@ -10,11 +10,12 @@ import msgspec
 import trio
 
 from trio_exthost.errors import UnknownCommand
-from trio_exthost.runtime.calls import call, outcome_of
+from trio_exthost.runtime.calls import Request, call, outcome_of
 from trio_exthost.wire import from_extension, to_extension
 from trio_exthost.wire.from_extension import PanelSpec
 
 if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.session import Session
 
 
@@ -116,6 +117,14 @@ def outcome_from(frame: from_extension.CommandResponse) -> CommandOutcome:
             return CommandFailed(f"the command answered with an unknown action {unknown!r}; nothing was done")
 
 
+def _accept(instance: Instance, frame: from_extension.CommandResponse) -> CommandOutcome:
+    """The panel is open before the answer is: frames that follow in the stream may render it."""
+    outcome = outcome_from(frame)
+    if isinstance(outcome, OpenPanel):
+        instance.session.panels.open(instance, outcome.panel)
+    return outcome
+
+
 async def run_command(session: Session, name: str, arguments: str | Mapping[str, Any]) -> CommandOutcome:
     """Run a command of an extension: see `Session.run_command`."""
     record = session.views.commands.get(name.removeprefix("/").casefold())
@@ -128,14 +137,17 @@ async def run_command(session: Session, name: str, arguments: str | Mapping[str,
     begun = trio.current_time()
     error: BaseException | None = None
     try:
-        frame = await call(
+        outcome: CommandOutcome = await call(
             instance,
-            # The registered spelling: extensions compare it as it stands.
-            lambda id: to_extension.CommandInvoked(id, registered.name, text),
-            from_extension.CommandResponse.TYPE,
-            seconds=instance.deadlines.command_s,
-            what=f"command {registered.name!r}",
-            hint="deadlines.command_s sets the limit",
+            Request(
+                # The registered spelling: extensions compare it as it stands.
+                make_frame=lambda id: to_extension.CommandInvoked(id, registered.name, text),
+                expected=from_extension.CommandResponse.TYPE,
+                what=f"command {registered.name!r}",
+                hint="deadlines.command_s sets the limit",
+                accept=lambda frame: _accept(instance, frame),
+            ),
+            instance.deadlines.command_s,
         )
     except BaseException as exc:
         error = exc
@@ -145,4 +157,4 @@ async def run_command(session: Session, name: str, arguments: str | Mapping[str,
             instrument.call_ended(
                 session.id, instance.name, "command", registered.name, outcome_of(error), trio.current_time() - begun
             )
-    return outcome_from(frame)
+    return outcome

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.errors import MalformedReply
+from trio_exthost.errors import CallError, MalformedReply
 from trio_exthost.runtime.replies import Answer
 from trio_exthost.wire import Fault, from_extension
 
@@ -31,15 +31,16 @@ def _ready(instance: Instance, _frame: from_extension.Ready) -> None:
 
 def _reply(instance: Instance, frame: Any) -> None:
     """An answer: to whoever awaits exactly this type under this id."""
-    expected = instance.replies.expects(frame.id)
-    if expected == frame.TYPE:
-        if isinstance(frame, from_extension.CommandResponse):
-            _apply_command_response(instance, frame)
-        instance.replies.resolve(frame.id, Answer(frame))
-    elif expected is not None:
-        instance.report(
-            Code.REPLY_WRONG_TYPE, Severity.WARNING, f"{frame.TYPE} for id {frame.id!r}, which awaits {expected}"
-        )
+    pending = instance.replies.find(frame.id)
+    if pending is not None and pending.request.expected == frame.TYPE:
+        try:
+            answer = Answer(pending.request.accept(frame))
+        except CallError as exc:
+            answer = Answer(error=exc)
+        instance.replies.resolve(frame.id, answer)
+    elif pending is not None:
+        message = f"{frame.TYPE} for id {frame.id!r}, which awaits {pending.request.expected}"
+        instance.report(Code.REPLY_WRONG_TYPE, Severity.WARNING, message)
     elif instance.replies.was_given_up(frame.id):
         instance.report(Code.REPLY_LATE, Severity.WARNING, f"{frame.TYPE} for id {frame.id!r} came too late; dropped")
     else:
@@ -48,12 +49,6 @@ def _reply(instance: Instance, frame: Any) -> None:
             Severity.WARNING,
             f"{frame.TYPE} for id {frame.id!r}, an unknown reply id: never asked, or answered already",
         )
-
-
-def _apply_command_response(instance: Instance, frame: from_extension.CommandResponse) -> None:
-    """The panel is open before the answer is: frames that follow in the stream may render it."""
-    if frame.action == "open_panel" and not frame.error and frame.open_panel is not None:
-        instance.session.panels.open(instance, frame.open_panel)
 
 
 def _call_tool(instance: Instance, frame: from_extension.CallTool) -> None:
@@ -110,8 +105,8 @@ def _fault(instance: Instance, fault: Fault) -> None:
     """A line or frame the protocol does not allow. A malformed answer ends the call it was meant for at once."""
     instance.report(fault.code, Severity.ERROR if fault.fatal else Severity.WARNING, fault.message)
     if fault.frame_id is not None:
-        expected = instance.replies.expects(fault.frame_id)
-        if expected is not None and fault.frame_type in (expected, None):
+        pending = instance.replies.find(fault.frame_id)
+        if pending is not None and fault.frame_type in (pending.request.expected, None):
             error = MalformedReply(fault.message, extension=instance.name)
             instance.replies.resolve(fault.frame_id, Answer(error=error))
     if fault.fatal:

@@ -9,32 +9,38 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
 
+if TYPE_CHECKING:
+    from trio_exthost.runtime.calls import Request
+    from trio_exthost.runtime.patience import Patience
+
+_NEVER = object()
 LATE_REMEMBERED = 256
 """Ids of given-up calls that are remembered, to call a late answer late."""
 
 
 @attrs.frozen
 class Answer:
-    """What came back: a frame, or the error that ends the call."""
+    """What came back: what was made of the frame, or the error that ends the call."""
 
-    frame: Any = None
+    value: Any = None
     error: Exception | None = None
 
 
 class PendingCall:
     """A call that awaits its answer."""
 
-    __slots__ = ("expected", "id", "receive", "send")
+    __slots__ = ("id", "patience", "receive", "request", "send")
 
-    def __init__(self, id: str, expected: str) -> None:
-        """Expect a frame of type `expected`."""
+    def __init__(self, id: str, request: Request, patience: Patience) -> None:
+        """Await the answer to a request, under this correlation id."""
         self.id: str = id
-        self.expected: str = expected
+        self.request: Request = request
+        self.patience: Patience = patience
         channel = trio.open_memory_channel[Answer](1)
         self.send: trio.MemorySendChannel[Answer] = channel[0]
         self.receive: trio.MemoryReceiveChannel[Answer] = channel[1]
@@ -60,7 +66,7 @@ class ReplyTable:
         """Draw ids from the host's one counter."""
         self._next_id = next_id
         self._open: dict[str, PendingCall] = {}
-        self._given_up: OrderedDict[str, str] = OrderedDict()
+        self._given_up: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
         """Calls that await an answer."""
@@ -70,20 +76,23 @@ class ReplyTable:
         """Whether this id awaits an answer."""
         return id in self._open
 
-    def open(self, expected: str) -> PendingCall:
+    def open(self, request: Request, patience: Patience) -> PendingCall:
         """A new call; the caller sends it with the entry's id, without an await in between."""
-        pending = PendingCall(self._next_id(), expected)
+        pending = PendingCall(self._next_id(), request, patience)
         self._open[pending.id] = pending
         return pending
 
-    def expects(self, id: str | None) -> str | None:
-        """The frame type this id awaits, or None."""
-        pending = self._open.get(id) if id is not None else None
-        return pending.expected if pending is not None else None
+    def find(self, id: str | None) -> PendingCall | None:
+        """The call of this id that awaits its answer, or None."""
+        return self._open.get(id) if id is not None else None
+
+    def pending(self) -> tuple[PendingCall, ...]:
+        """All that await an answer, oldest first."""
+        return tuple(self._open.values())
 
     def was_given_up(self, id: str) -> bool:
         """Whether a call of this id was given up not long ago; asked once per late answer."""
-        return self._given_up.pop(id, None) is not None
+        return self._given_up.pop(id, _NEVER) is None
 
     def resolve(self, id: str, answer: Answer) -> None:
         """Give the call its one answer."""
@@ -92,7 +101,7 @@ class ReplyTable:
     def give_up(self, pending: PendingCall, *, was_sent: bool) -> None:
         """The caller waits no longer; idempotent. A call that was sent is remembered, so that its answer is late."""
         if self._open.pop(pending.id, None) is not None and was_sent:
-            self._given_up[pending.id] = pending.expected
+            self._given_up[pending.id] = None
             if len(self._given_up) > LATE_REMEMBERED:
                 self._given_up.popitem(last=False)
         pending.send.close()

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from trio_exthost.errors import CallAborted, PayloadError, UnknownTool
-from trio_exthost.runtime.calls import call, outcome_of
+from trio_exthost.runtime.calls import Request, call, outcome_of
 from trio_exthost.runtime.results import ToolResult, from_frame
 from trio_exthost.wire import from_extension, to_extension
 
@@ -193,12 +193,17 @@ class Invocation:
         try:
             answer = await call(
                 instance,
-                lambda id: to_extension.ToolCall(id, self.name, self.arguments),
-                from_extension.ToolResult.TYPE,
-                seconds=min(own_s, self.limit_s),
-                what=f"tool {self.name!r}",
-                hint="a slow tool can ask for more: exthost.tool_timeout_s in its manifest",
-                on_issued=on_issued,
+                Request(
+                    make_frame=lambda id: to_extension.ToolCall(id, self.name, self.arguments),
+                    expected=from_extension.ToolResult.TYPE,
+                    what=f"tool {self.name!r}",
+                    hint="a slow tool can ask for more: exthost.tool_timeout_s in its manifest",
+                    on_issued=on_issued,
+                    make_cancel=lambda id, _reason, _grace_s: (
+                        to_extension.ToolCancel(id) if "tool_cancel" in instance.capabilities else None
+                    ),
+                ),
+                min(own_s, self.limit_s),
             )
         except BaseException as exc:
             error = exc
