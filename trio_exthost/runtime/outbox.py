@@ -48,6 +48,16 @@ class Entry:
         self.sequence: int = sequence
 
 
+class _Gap(Entry):
+    """Tells of events that were dropped."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, data: bytes, count: int, first: int) -> None:
+        super().__init__(data, Kind.ANSWER, first)
+        self.count = count
+
+
 class Outbox(trio.abc.SendChannel[bytes]):
     """Frames waiting for one extension, in order; bounded in frames and bytes.
 
@@ -67,6 +77,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
         on_stalled: Callable[[str], None],
         on_drop: Callable[[int, int, int], None],
         on_full: Callable[[bool], None],
+        encode_gap: Callable[[int, int, int], bytes | None] = lambda _count, _first, _last: None,
     ) -> None:
         """Take over `fd` and make it non-blocking.
 
@@ -80,6 +91,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
           on_stalled: Told once, with the reason, when it has read nothing for too long.
           on_drop: Told (count, first sequence, last sequence) of events that were dropped.
           on_full: Told True when answers wait over the bound, False when there is room again.
+          encode_gap: Makes the frame that tells the extension of dropped events (count, first and last sequence number),
+            or None where it does not want to know.
         """
         os.set_blocking(fd, False)
         self.fd: int = fd
@@ -91,6 +104,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self._on_stalled = on_stalled
         self._on_drop = on_drop
         self._on_full = on_full
+        self._encode_gap = encode_gap
+        self._gap: _Gap | None = None  # waits right behind a cut head, before every event that is left
         self._waiting: deque[Entry] = deque()
         self._bytes = 0
         self._offset = 0  # bytes of the head that the pipe has taken
@@ -185,8 +200,23 @@ class Outbox(trio.abc.SendChannel[bytes]):
             gone.append(entry.sequence)
         if gone:
             self.dropped += len(gone)
+            self._note_gap(len(gone), gone[0], gone[-1])
             self._on_drop(len(gone), gone[0], gone[-1])
         return is_room
+
+    def _note_gap(self, count: int, first: int, last: int) -> None:
+        """The extension learns of the gap before the next event; gaps it has not been told of become one."""
+        gap = self._gap
+        place = 1 if self._offset else 0
+        if gap is not None and len(self._waiting) > place and self._waiting[place] is gap:
+            self._waiting.remove(gap)
+            self._bytes -= len(gap.data)
+            count, first = count + gap.count, gap.sequence
+        data = self._encode_gap(count, first, last)
+        if data is not None:
+            self._gap = _Gap(data, count, first)
+            self._waiting.insert(place, self._gap)
+            self._bytes += len(data)
 
     @trio.lowlevel.enable_ki_protection
     def withdraw(self, entry: Entry) -> bool:

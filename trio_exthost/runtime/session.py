@@ -13,14 +13,13 @@ import trio
 from trio_exthost.diagnostics import Code, Diagnostic, Severity
 from trio_exthost.effects import Change, DisposeCause, EffectLedger, Scope
 from trio_exthost.errors import ClosedError
-from trio_exthost.hooks import INTERCEPT_POINTS, NEVER_DROPPED, Event
+from trio_exthost.hooks import INTERCEPT_POINTS, Event
 from trio_exthost.policy import Verdict
 from trio_exthost.runtime import chain, commands, toolcall
-from trio_exthost.runtime.bodies import fitting
 from trio_exthost.runtime.client import HostClient
+from trio_exthost.runtime.fanout import Fanout
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.loading import Loader
-from trio_exthost.runtime.outbox import Entry, Kind
 from trio_exthost.runtime.panels import Panel, Panels
 from trio_exthost.runtime.registration import Registrar
 from trio_exthost.runtime.results import ToolResult, clean_text
@@ -63,12 +62,13 @@ class Session:
         self.builtin_commands: frozenset[str] = frozenset(name.casefold() for name in builtin_commands)
         self.ledger: EffectLedger = EffectLedger()
         self.views: Views = Views()
+        self._cwd_text = clean_text(str(self.cwd))  # a path need not be UTF-8, a frame must
+        self.fanout: Fanout = Fanout(self, self._cwd_text)
         self.panels: Panels = Panels(self)
         self.registrar: Registrar = Registrar(self)
         self.loader: Loader = Loader(self)
         self.is_interactive: bool = client is not None
         self._client: HostClient = client or HostClient()
-        self._cwd_text = clean_text(str(self.cwd))  # a path need not be UTF-8, a frame must
         self._sequence = 0
         self._version = 1
         self._changed = trio.Event()
@@ -154,33 +154,8 @@ class Session:
         if not self._is_started:
             self.start()
         sequence = self._sequence = self._sequence + 1
-        subscribers = self.views.subscribers.get(event)
-        if subscribers or self.host.instrument is not None:
-            self._send_event(event, payload or {}, sequence, subscribers or ())
+        self.fanout.tell(event, payload or {}, sequence)
         return sequence
-
-    def _send_event(
-        self, event: str, payload: Mapping[str, Any], sequence: int, subscribers: tuple[Instance, ...]
-    ) -> None:
-        if subscribers:
-            entry = self._event_entry(event, payload, sequence)
-            for instance in subscribers:
-                instance.outbox.post(entry)
-        if self.host.instrument is not None:
-            receivers = tuple(instance.name for instance in subscribers)
-            self.host.instrument.event_emitted(self.id, event, sequence, payload, receivers)
-
-    def _event_entry(self, event: str, payload: Mapping[str, Any], sequence: int) -> Entry:
-        """Encoded once, whoever many it goes to."""
-        limits = self.host.config.limits
-
-        def encode(body: Mapping[str, Any]) -> bytes:
-            return self.host.codec.encode(to_extension.Event(event, body, self.id, self._cwd_text, sequence))
-
-        data = encode(payload)
-        if len(data) > limits.event_body_bytes and (smaller := fitting(payload, limits)) is not payload:
-            data = encode(smaller)
-        return Entry(data, Kind.KEPT if event in NEVER_DROPPED else Kind.EVENT, sequence)
 
     async def intercept(self, event: str, payload: Mapping[str, Any], *, origin: str = "") -> Verdict:
         """Ask who intercepts a point, one after the other, and decide.
@@ -356,8 +331,8 @@ class Session:
 
     def welcome(self, instance: Instance) -> None:
         """An instance was admitted: one that came after the start is told of it now."""
-        if self._is_started and instance in self.views.subscribers.get(Event.SESSION_START, ()):
-            self._send_event(Event.SESSION_START, {}, self.next_sequence(), (instance,))
+        if self._is_started:
+            self.fanout.welcome(instance)
 
     def next_sequence(self) -> int:
         """The session's next number: events, registrations, calls; strictly growing."""
