@@ -83,6 +83,34 @@ class TrustError(HostError):
     code = "trust_store_invalid"
 
 
+class PolicyError(HostError, ValueError):
+    """The operator's policy cannot be used; nothing of it is in force.
+
+    `path` is the file, empty for a policy made in a program; `where` the place in it (`extensions.sandbox.restart`,
+    `line 3, column 5`); `problems` holds every mistake that was found, one error each, in the order of the file.
+    """
+
+    code = "policy_invalid"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str = "",
+        where: str = "",
+        problems: tuple[PolicyError, ...] = (),
+        extension: str | None = None,
+        hint: str = "",
+    ) -> None:
+        """Say which file, where in it, and what is wrong."""
+        place = f"{path}{' at ' if path and where else ''}{where}"
+        super().__init__(f"{place}: {message}" if place else message, extension=extension, hint=hint)
+        self.path = path
+        self.where = where
+        self.reason = message
+        self.problems = problems or (self,)
+
+
 class LoadError(HostError):
     """An extension did not become ready."""
 
