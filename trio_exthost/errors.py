@@ -317,3 +317,22 @@ class DisposedHandle(LedgerError):
     """The record of this handle has been disposed of."""
 
     code = "disposed_handle"
+
+
+class RegistrationRefused(HostError):
+    """What an extension wants to register may not be registered; nothing was.
+
+    `field` is the path in the descriptor (`models[3].id`), `descriptor` for all of it, or another part of the frame
+    (`kind`, `binding.id`); empty where no field is at fault. `reason` is the message without it. `code` is one of
+    conflict, override_denied, permission_denied, invalid_payload, scope_mismatch, resource_limit, event_not_dispatched.
+    """
+
+    code = "registration_refused"
+
+    def __init__(
+        self, reason: str, *, code: str | None = None, field: str = "", extension: str | None = None, hint: str = ""
+    ) -> None:
+        """Say which field is wrong, and why."""
+        super().__init__(f"{field}: {reason}" if field else reason, extension=extension, code=code, hint=hint)
+        self.field = field
+        self.reason = reason
