@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import attrs
 from hypothesis import strategies as st
 
-from trio_exthost.wire import from_extension, to_extension
+from trio_exthost.wire import ABSENT, from_extension, to_extension, words
 
-IN_CLASSES = get_args(from_extension.Frame)
-OUT_CLASSES = get_args(to_extension.Frame)
+IN_CLASSES = get_args(from_extension.ZotFrame)
+OUT_CLASSES = get_args(to_extension.ZotFrame)
+EFFECTS_IN_CLASSES = get_args(from_extension.EffectsFrame)
+EFFECTS_OUT_CLASSES = get_args(to_extension.EffectsFrame)
 
 # All of Unicode but lone surrogates, with the characters that other programs take for line ends made frequent.
 text = st.text(
@@ -30,6 +34,13 @@ blocks = st.builds(from_extension.ContentBlock, type=text, text=text, mime_type=
 panels = st.builds(
     from_extension.PanelSpec, id=text, title=text, lines=st.lists(text, max_size=4).map(tuple), footer=text
 )
+numbers = st.integers(min_value=1)
+
+
+def _parts(kind: type[Any]) -> st.SearchStrategy[Any]:
+    """Values of a class that is a part of a frame."""
+    return st.deferred(lambda: frames_of(kind))
+
 
 _BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "str": text,
@@ -43,24 +54,43 @@ _BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
     "PanelSpec": panels,
     "PanelSpec | None": st.none() | panels,
     "Mapping[str, Any]": json_objects,
+    "Mapping[str, Any] | None": st.none() | json_objects,
+    "tuple[Mapping[str, Any], ...]": st.lists(json_objects, max_size=3).map(tuple),
+    "float | None": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    "RegistrationId": numbers,
+    "tuple[RegistrationId, ...]": st.lists(numbers, max_size=3).map(tuple),
+    "Milliseconds | None": st.none() | st.integers(0, 2**53),
+    **{kind.__name__: st.sampled_from(kind) for kind in vars(words).values() if isinstance(kind, enum.EnumType)},
+    **{
+        name: strategy
+        for kind in (
+            *(from_extension.Binding, from_extension.Decision, from_extension.ErrorDetail, to_extension.DialectTerms),
+            *(to_extension.Envelope, to_extension.Context, to_extension.InvocationScope),
+            *(to_extension.Agent, to_extension.Model),
+        )
+        for name, strategy in (
+            (kind.__name__, _parts(kind)),
+            (f"{kind.__name__} | None", st.none() | _parts(kind)),
+        )
+    },
 }
 
 
-def _field(kind: type[Any], name: str, annotation: str, *, spread: bool) -> st.SearchStrategy[Any]:
-    if not spread:
+def _field(kind: type[Any], name: str, annotation: str, metadata: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    if metadata.get("null_counts"):
+        return st.just(ABSENT) | _BY_ANNOTATION[annotation]
+    if not metadata.get("spread"):
         return _BY_ANNOTATION[annotation]
     own = {"type", "id", *(field.name for field in attrs.fields(kind))} - {name}
     return st.dictionaries(text.filter(lambda key: key not in own) | st.just(name), json_values, max_size=4)
 
 
 def frames_of(kind: type[Any]) -> st.SearchStrategy[Any]:
-    """Frames of this class, each field drawn by its annotation."""
+    """Frames (or parts of them) of this class, each field drawn by its annotation."""
     return st.builds(
         kind,
         **{
-            field.name: _field(
-                kind, field.name, kind.__annotations__[field.name], spread=bool(field.metadata.get("spread"))
-            )
+            field.name: _field(kind, field.name, kind.__annotations__[field.name], field.metadata)
             for field in attrs.fields(kind)
         },
     )
@@ -68,6 +98,8 @@ def frames_of(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 in_frames = st.one_of([frames_of(kind) for kind in IN_CLASSES])
 out_frames = st.one_of([frames_of(kind) for kind in OUT_CLASSES])
+effects_in_frames = st.one_of([frames_of(kind) for kind in EFFECTS_IN_CLASSES])
+effects_out_frames = st.one_of([frames_of(kind) for kind in EFFECTS_OUT_CLASSES])
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:

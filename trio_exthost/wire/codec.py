@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -34,7 +34,7 @@ _dumps = msgspec.json.Encoder(enc_hook=_plain_scalar_or_dict).encode
 
 
 class Codec:
-    """Decodes and encodes the frames of one dialect. Holds no state; one may serve all connections of a host."""
+    """Decodes and encodes the frames of one dialect. Holds nothing of a conversation: one serves all of a host."""
 
     def __init__(self, dialect: Dialect, *, max_frame: int, max_depth: int) -> None:
         """Set the bounds.
@@ -49,11 +49,25 @@ class Codec:
         self.dialect = dialect
         self._max_frame = max_frame
         self._max_depth = max_depth
+        self._structure = structuring.structure
         self._explain = structuring.explain
         both: set[Any] = {*dialect.inbound.values(), *dialect.outbound.values()}
         self._plain: dict[Any, Callable[[Any], dict[str, Any]]] = {c: structuring.unstructure(c) for c in both}
         self._fast: dict[Any, Callable[[dict[str, Any]], Any]] = {c: structuring.structure(c) for c in both}
-        self._exact = {c: structuring.structure(c, exact=True) for c in both}
+        self._upgrades: dict[str, Codec] = {}
+
+    def upgraded(self, capabilities: Container[str]) -> Codec:
+        """The codec of the dialect that these words of a `hello` opt in to, this one where none does.
+
+        Made when the first conversation needs it, then shared by all.
+        """
+        word = next((each for each in self.dialect.upgrades if each in capabilities), None)
+        if word is None:
+            return self
+        if word not in self._upgrades:
+            bounds = {"max_frame": self._max_frame, "max_depth": self._max_depth}
+            self._upgrades[word] = Codec(self.dialect.upgrades[word], **bounds)
+        return self._upgrades[word]
 
     def decode(self, line: bytes) -> from_extension.Frame:
         """The frame an extension sent in this line.
@@ -79,12 +93,14 @@ class Codec:
 
         Raises:
           PayloadError: A part is not JSON (the message names the place), the frame is nested too deeply or is too
-            large, or a field holds a value of another type than its own. Nothing is replaced silently, NaN least of
-            all.
+            large, it is of another dialect, or a field holds a value of another type than its own. Nothing is replaced
+            silently, NaN least of all.
         """
         word = frame.TYPE
         try:
             plain = self._plain[type(frame)](frame)
+        except KeyError as exc:
+            raise PayloadError(f"{word} is not of the {self.dialect.name} dialect") from exc
         except (AttributeError, TypeError) as exc:
             raise PayloadError(f"{word}: a field holds a value of another type: {exc}") from exc
         data = self._encode_checked(word, plain)
@@ -95,6 +111,16 @@ class Codec:
     def glance(self, text: bytes) -> Glance:
         """Type and id of a text that cannot be decoded, as far as they can be seen; the id only of an answer."""
         return glance(text, self.dialect.inbound, self.dialect.replies)
+
+    def registration_id(self, line: bytes, word: str | None) -> int | None:
+        """Which registration a refused line of this type was about: that one can be answered. None if it cannot be read."""
+        if word not in self.dialect.registrations:
+            return None
+        try:
+            found = _loads(line)["registration_id"]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return None
+        return found if found.__class__ is int and found > 0 else None
 
     def _decode(self, line: bytes, classes: Mapping[str, type[Any]]) -> Any:
         if is_deeper(line, self._max_depth):
@@ -122,7 +148,7 @@ class Codec:
 
     def _decode_exactly(self, kind: type[Any], word: str, value: dict[str, Any]) -> Any:
         try:
-            return self._exact[kind](value)
+            return self._structure(kind, exact=True)(value)  # made, and kept, when the first frame needs it
         except Exception as exc:  # noqa: BLE001 - cattrs raises groups of what the hooks raised; one error leaves here
             raise _bad(value, word, "invalid_frame", f"{word}: {self._explain(exc)}") from None
 

@@ -21,6 +21,7 @@ from trio_exthost.diagnostics import Code
 from trio_exthost.errors import ProtocolError
 from trio_exthost.wire import from_extension, to_extension
 from trio_exthost.wire.codec import Codec
+from trio_exthost.wire.dialect import Dialect
 from trio_exthost.wire.glance import show
 from trio_exthost.wire.lines import LineSplitter, LineTooLong
 from trio_exthost.wire.phases import TRANSITIONS, Move, Phase
@@ -42,6 +43,8 @@ class Fault:
     """The id of the call it was about, as far as it could be read: that call gets no other answer."""
     fatal: bool = False
     """Whether the extension has to be stopped."""
+    registration_id: int | None = None
+    """The registration it was about, as far as it could be read: it gets no other answer."""
 
 
 _CODES = MappingProxyType(
@@ -64,18 +67,22 @@ class Connection:
     Frames come out in the order of the stream. A `ready` frame is passed on each time it comes, also after
     `mark_ready`: the second says nothing new and harms nothing. Registrations are legal from `hello` on, before
     `hello_ack` was written and after `ready`.
+
+    A conversation begins in the codec's dialect. A good `hello` that names a word of its table goes on in another, from
+    the next line on, wherever the bytes were cut.
     """
 
     def __init__(self, codec: Codec, *, max_line: int, stop_line: int) -> None:
         """Begin in HANDSHAKING.
 
         Args:
-          codec: Of the dialect to be spoken.
+          codec: Of the dialect in which `hello` is spoken.
           max_line: Bytes of a line; a longer one is a fault.
           stop_line: Bytes of a line; a longer one is a fatal fault.
         """
         self._codec = codec
         self._dialect = codec.dialect
+        self._capabilities: frozenset[str] = frozenset()
         self._lines = LineSplitter(max_line, stop_line)
         self._phase = Phase.HANDSHAKING
         self._met = False
@@ -92,6 +99,16 @@ class Connection:
     def acknowledged(self) -> bool:
         """Whether `hello_ack` went out."""
         return self._acknowledged
+
+    @property
+    def dialect(self) -> Dialect:
+        """What is spoken; settled by `hello`."""
+        return self._dialect
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """The words of `hello.capabilities` that mean something in this dialect; empty before it."""
+        return self._capabilities
 
     # --- in ------------------------------------------------------------------------------------------------------
 
@@ -120,7 +137,10 @@ class Connection:
             frame = self._codec.decode(line)
         except ProtocolError as exc:
             fatal = self._phase is Phase.HANDSHAKING and exc.code in _FATAL_FIRST
-            return self._fault(_CODES[exc.code], exc.message, exc.frame_type, exc.frame_id, fatal=fatal)
+            registration_id = self._codec.registration_id(line, exc.frame_type)
+            return self._fault(
+                _CODES[exc.code], exc.message, exc.frame_type, exc.frame_id, registration_id, fatal=fatal
+            )
         return self._admit(frame)
 
     def receive_eof(self) -> Fault | None:
@@ -171,7 +191,13 @@ class Connection:
         """
         word = frame.TYPE
         if word not in self._dialect.sendable[self._phase]:
-            raise _local(f"{word} may not be sent while {self._phase.value}", word)
+            is_known = word in self._dialect.outbound
+            why = (
+                f"may not be sent while {self._phase.value}"
+                if is_known
+                else f"is not of the {self._dialect.name} dialect"
+            )
+            raise _local(f"{word} {why}", word)
         if not self._acknowledged and word not in self._dialect.sendable_unacknowledged:
             raise _local(f"{word} before {self._dialect.acknowledgement}", word)
         is_ack = word == self._dialect.acknowledgement
@@ -194,12 +220,15 @@ class Connection:
                 if is_first
                 else f"{word} is not legal while {self._phase.value}"
             )
-            return self._fault(Code.FRAME_ILLEGAL, message, word, getattr(frame, "id", None), fatal=is_first)
+            about = getattr(frame, "id", None), getattr(frame, "registration_id", None)
+            return self._fault(Code.FRAME_ILLEGAL, message, word, *about, fatal=is_first)
+        move = self._dialect.moves.get(word)
         if word == self._dialect.hello:
             if (complaint := self._complain(frame)) is not None:
                 return self._fault(Code.FRAME_INVALID, complaint, word, fatal=True)
             self._met = True
-        if (move := self._dialect.moves.get(word)) is not None:
+            self._speak(getattr(frame, "capabilities", ()))
+        if move is not None:
             self._move(move)
         return frame
 
@@ -212,6 +241,12 @@ class Connection:
             return f"speaks {spoken}, host speaks {self._dialect.protocol}"
         return None
 
+    def _speak(self, capabilities: tuple[str, ...]) -> None:
+        """Go on in the dialect that these words opt in to."""
+        self._codec = self._codec.upgraded(capabilities)
+        self._dialect = self._codec.dialect
+        self._capabilities = frozenset(capabilities).intersection(self._dialect.capabilities)
+
     def _too_long(self, line: LineTooLong) -> Fault:
         seen = self._codec.glance(line.head)
         message = f"a line of {line.length_so_far} bytes or more is thrown away: {show(line.head)}"
@@ -223,12 +258,13 @@ class Connection:
         message: str,
         frame_type: str | None = None,
         frame_id: str | None = None,
+        registration_id: int | None = None,
         *,
         fatal: bool = False,
     ) -> Fault:
         if fatal:
             self._move(Move.STOP)
-        return Fault(code, message, frame_type, frame_id, fatal)
+        return Fault(code, message, frame_type, frame_id, fatal, registration_id)
 
     def _move(self, move: Move) -> None:
         phase = TRANSITIONS[self._phase].get(move)

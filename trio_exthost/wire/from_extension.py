@@ -1,19 +1,31 @@
 """Frames an extension sends: a frozen class each, named as their `type` on the wire.
 
+Here stand those of zot's dialect; those that only the effect dialect has come from `effects_from_extension.py`.
+
 Fields keep the wire's names; unknown keys are ignored, wrong types refused (the codec's work). A field that an
 extension may leave out has the value the host then assumes.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
-Json = Any
-"""A JSON value: None, bool, int, float, str, list or dict of them."""
-JsonObject = dict[str, Any]
-"""A JSON object."""
+from trio_exthost.wire.effects_from_extension import (
+    AskUser,
+    Binding,
+    BrokerCall,
+    Decision,
+    Dispose,
+    InvokeResult,
+    Progress,
+    Register,
+    StateCommit,
+    Update,
+)
+from trio_exthost.wire.effects_from_extension import Frame as EffectsFrame
+from trio_exthost.wire.values import ErrorDetail, Json, JsonObject
 
 
 @attrs.frozen
@@ -140,6 +152,8 @@ class CallTool:
     name: str = ""
     args: Json = None
     parent_id: str = ""
+    displaced: bool = False
+    """Runs what its own override displaced; of the effect dialect, where overrides come from."""
 
 
 @attrs.frozen
@@ -216,7 +230,7 @@ class ShutdownAck:
     TYPE: ClassVar[str] = "shutdown_ack"
 
 
-Frame = (
+ZotFrame = (
     Hello
     | RegisterCommand
     | RegisterTool
@@ -236,3 +250,44 @@ Frame = (
     | SubmitSlash
     | ShutdownAck
 )
+Frame = ZotFrame | EffectsFrame
+"""Any frame an extension sends, in whichever dialect."""
+
+__all__ = [
+    "AskUser",
+    "Binding",
+    "BrokerCall",
+    "CallTool",
+    "CallToolCancel",
+    "ClearNotes",
+    "CommandResponse",
+    "ContentBlock",
+    "Decision",
+    "Dispose",
+    "EffectsFrame",
+    "ErrorDetail",
+    "EventInterceptResponse",
+    "Frame",
+    "Hello",
+    "InvokeResult",
+    "Json",
+    "JsonObject",
+    "Notify",
+    "OpenPanel",
+    "PanelClose",
+    "PanelRender",
+    "PanelSpec",
+    "Progress",
+    "Ready",
+    "Register",
+    "RegisterCommand",
+    "RegisterTool",
+    "ShutdownAck",
+    "StateCommit",
+    "Submit",
+    "SubmitSlash",
+    "Subscribe",
+    "ToolResult",
+    "Update",
+    "ZotFrame",
+]

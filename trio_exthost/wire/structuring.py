@@ -2,21 +2,24 @@
 
 The fast converter says only that something does not fit. The exact one, asked after that, says where; and it takes
 null for a field that may be left out, as zot does (a nil slice of a Go program is `null` on the wire), which is why
-it has the last word. Both refuse what a lenient converter would bend: a number for a string, a bool for a number, a
-string for a list.
+it has the last word; only a field marked `null_counts` keeps it as a value. Both refuse what a lenient converter would
+bend: a number for a string, a bool for a number, a string for a list, a word that is not of a closed set.
 
 Imported by the first codec, not by the package: cattrs is most of what importing `wire` would cost.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from trio_exthost.wire.values import Between
 
 Structure = Callable[[dict[str, Any]], Any]
 """Makes a frame of a decoded object, or raises."""
@@ -31,6 +34,11 @@ def _expected(wanted: str, value: object) -> TypeError:
     return TypeError(f"expected {wanted}, got {_NAMES.get(type(value), type(value).__name__)}")
 
 
+def _refused(wanted: str, value: object) -> TypeError:
+    """As `_expected`, for a value of the right type: it is shown."""
+    return TypeError(f"expected {wanted}, got {value!r:.40}")
+
+
 def _exactly(kind: type, wanted: str) -> _Hook:
     def structure(value: Any, _type: Any) -> Any:
         if value.__class__ is kind:
@@ -38,6 +46,45 @@ def _exactly(kind: type, wanted: str) -> _Hook:
         raise _expected(wanted, value)
 
     return structure
+
+
+def _is_between(kind: Any) -> bool:
+    return get_origin(kind) is Annotated and isinstance(kind.__metadata__[0], Between)
+
+
+def _between_hook(kind: Any, _converter: cattrs.Converter) -> _Hook:
+    least, most, wanted = kind.__metadata__[0]
+
+    def structure(value: Any, _type: Any) -> Any:
+        if value.__class__ is not int:
+            raise _expected(wanted, value)
+        if least <= value <= most:
+            return value
+        raise _refused(wanted, value)
+
+    return structure
+
+
+def _number(value: Any, _type: Any) -> Any:
+    """What JSON calls a number; whole ones are decoded as int, and may be too large for a float."""
+    if value.__class__ is float:
+        return value
+    if value.__class__ is not int:
+        raise _expected("number", value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise TypeError("expected number, got one too large for a float") from None
+
+
+def _word(value: Any, kind: Any) -> enum.StrEnum:
+    """A member of a closed set."""
+    if value.__class__ is not str:
+        raise _expected(f"one of {', '.join(kind)}", value)
+    try:
+        return kind(value)  # type: ignore[no-any-return]
+    except ValueError:
+        raise _refused(f"one of {', '.join(kind)}", value) from None
 
 
 def _is_tuple(kind: Any) -> bool:
@@ -109,7 +156,7 @@ def _exact_class_hook(kind: Any, converter: cattrs.Converter) -> _Hook:
     nullable: dict[str, Any] = {
         field.name: override(struct_hook=_unless_null(converter.get_structure_hook(field.type), field.default))
         for field in attrs.fields(kind)
-        if field.default is not attrs.NOTHING
+        if field.default is not attrs.NOTHING and not field.metadata.get("null_counts")
     }
     fill = make_dict_structure_fn(kind, converter, _cattrs_detailed_validation=True, **nullable)
 
@@ -127,6 +174,9 @@ def _converter(*, exact: bool) -> cattrs.Converter:
     converter.register_structure_hook(str, _exactly(str, "str"))
     converter.register_structure_hook(int, _exactly(int, "int"))
     converter.register_structure_hook(bool, _exactly(bool, "bool"))
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook_factory(_is_between)(_between_hook)
+    converter.register_structure_hook(enum.StrEnum, _word)
     converter.register_structure_hook_factory(_is_frame_or_part)(_exact_class_hook if exact else _fast_class_hook)
     converter.register_structure_hook_factory(_is_tuple)(_exact_tuple_hook if exact else _tuple_hook)
     converter.register_structure_hook_func(_is_mapping, _exactly(dict, "object"))
@@ -142,13 +192,17 @@ def _own_keys(kind: type[Any], spread: str) -> frozenset[str]:
     return frozenset({"type", "id", *(field.name for field in attrs.fields(kind))} - {spread})
 
 
-@cache
 def structure(kind: Any, *, exact: bool = False) -> Structure:
-    """The function that makes a `kind` of a decoded JSON object.
+    """The function that makes a `kind` of a decoded JSON object; made once.
 
     With `exact` it takes null where a field may be left out, and what it raises can be given to `explain`.
     A spread field collects the keys that are no fields.
     """
+    return _structure(kind, exact)
+
+
+@cache
+def _structure(kind: Any, exact: bool) -> Structure:
     hook = _converter(exact=exact).get_structure_hook(kind)
     spread = _spread_field(kind)
     if spread is None:

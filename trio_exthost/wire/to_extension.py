@@ -1,5 +1,7 @@
 """Frames the host sends: a frozen class each, named as their `type` on the wire.
 
+Here stand those of zot's dialect; those that only the effect dialect has come from `effects_to_extension.py`.
+
 A field at its default is left out of the encoded frame, as zot does, except those marked `always=True` in their
 metadata.
 """
@@ -11,10 +13,27 @@ from typing import Any, ClassVar
 
 import attrs
 
-from trio_exthost.wire.from_extension import ContentBlock, Json
-
-ALWAYS = {"always": True}
-"""Field metadata: encoded even at its default."""
+from trio_exthost.wire.effects_to_extension import (
+    Agent,
+    AskUserResult,
+    BrokerResult,
+    Cancel,
+    Context,
+    DialectTerms,
+    Disposed,
+    Envelope,
+    EventsDropped,
+    InvocationScope,
+    Invoke,
+    Model,
+    Registered,
+    Rejected,
+    StateResult,
+    Updated,
+)
+from trio_exthost.wire.effects_to_extension import Frame as EffectsFrame
+from trio_exthost.wire.from_extension import ContentBlock
+from trio_exthost.wire.values import ALWAYS, ErrorDetail, Json
 
 
 @attrs.frozen
@@ -31,6 +50,8 @@ class HelloAck:
     extension_dir: str = ""
     data_dir: str = ""
     host: str = ""
+    dialect: DialectTerms | None = None
+    """Only to those that opted in to the effect dialect."""
 
 
 @attrs.frozen
@@ -130,7 +151,7 @@ class Shutdown:
     TYPE: ClassVar[str] = "shutdown"
 
 
-Frame = (
+ZotFrame = (
     HelloAck
     | CommandInvoked
     | ToolCall
@@ -143,21 +164,42 @@ Frame = (
     | PanelClose
     | Shutdown
 )
+Frame = ZotFrame | EffectsFrame
+"""Any frame the host sends, in whichever dialect."""
 
 __all__ = [
     "ALWAYS",
+    "Agent",
+    "AskUserResult",
+    "BrokerResult",
+    "Cancel",
     "CommandInvoked",
     "ContentBlock",
+    "Context",
+    "DialectTerms",
+    "Disposed",
+    "EffectsFrame",
+    "Envelope",
+    "ErrorDetail",
     "Event",
     "EventIntercept",
+    "EventsDropped",
     "Frame",
     "HelloAck",
+    "InvocationScope",
+    "Invoke",
     "Json",
+    "Model",
     "PanelClose",
     "PanelKey",
     "PanelResize",
+    "Registered",
+    "Rejected",
     "Shutdown",
+    "StateResult",
     "ToolCall",
     "ToolCancel",
     "ToolResult",
+    "Updated",
+    "ZotFrame",
 ]
