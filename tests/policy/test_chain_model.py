@@ -25,7 +25,12 @@ values = st.sampled_from(["a", "b", "", 1, True, {"x": 1}, {"x": True}, [1], [1,
 answers = st.one_of(
     st.just(Answer()),
     st.builds(
-        Answer, block=st.booleans(), reason=st.sampled_from(["", "no"]), replaces=st.booleans(), replacement=values
+        Answer,
+        block=st.booleans(),
+        ask=st.booleans(),
+        reason=st.sampled_from(["", "no"]),
+        replaces=st.booleans(),
+        replacement=values,
     ),
     st.builds(Answer, reason=st.just("better"), replaces=st.just(True), replacement=values),
     st.builds(Failure, st.sampled_from(FAILURES), st.just("gave up"), st.sampled_from(OnFailure)),
@@ -57,8 +62,12 @@ def refuses(point, answer):
 
 
 def expected(point, value, members):
-    """The rules once more, as plainly as can be: (asked, who blocked or None, final value, steps' kinds)."""
-    asked, kinds, consents = [], [], []
+    """The rules once more, as plainly as can be: (asked, outcome and by whom, final value, steps' kinds)."""
+    asked, kinds, consents, askers = [], [], [], []
+
+    def asks(answer):
+        return isinstance(answer, Answer) and answer.ask and point.can_block
+
     for member in members:
         answer = member.answers[0]
         asked.append((member.name, False, value))
@@ -72,35 +81,42 @@ def expected(point, value, members):
             kinds.append(StepKind.REWROTE)
             value = answer.replacement
         else:
-            kinds.append(StepKind.ALLOWED)
+            kinds.append(StepKind.ASKS if asks(answer) else StepKind.ALLOWED)
         if refuses(point, answer):
-            return asked, member.name, value, kinds
-        if kinds[-1] in {StepKind.REWROTE, StepKind.ALLOWED} and point.can_block:
+            return asked, (Outcome.BLOCK, member.name), value, kinds
+        if asks(answer):
+            askers.append(member.name)
+        if kinds[-1] in {StepKind.REWROTE, StepKind.ALLOWED, StepKind.ASKS} and point.can_block:
             consents.append((member, value))
     for member, seen in consents:
         if repr(seen) != repr(value):
             answer = member.answers[1]
             asked.append((member.name, True, value))
-            is_failure = isinstance(answer, Failure)
-            kinds.append(
-                answer.kind if is_failure else StepKind.BLOCKED if refuses(point, answer) else StepKind.ALLOWED
-            )
+            if isinstance(answer, Failure):
+                kinds.append(answer.kind)
+            elif refuses(point, answer):
+                kinds.append(StepKind.BLOCKED)
+            else:
+                kinds.append(StepKind.ASKS if asks(answer) else StepKind.ALLOWED)
             if refuses(point, answer):
-                return asked, member.name, value, kinds
-    return asked, None, value, kinds
+                return asked, (Outcome.BLOCK, member.name), value, kinds
+            if asks(answer):
+                askers.append(member.name)
+    outcome = (Outcome.ASK, askers[0]) if askers else (Outcome.ALLOW, None)
+    return asked, outcome, value, kinds
 
 
 @given(points, values, plans)
 def test_any_plan_is_folded_as_the_rules_say(point, value, members):
     chain, asked = run(point, copy.deepcopy(value), members)
     verdict = chain.verdict()
-    want_asked, by, final, kinds = expected(point, value, members)
+    want_asked, (outcome, by), final, kinds = expected(point, value, members)
     assert repr(asked) == repr(
         want_asked if point.value_key else [(name, again, None) for name, again, _ in want_asked]
     )
     assert [step.kind for step in verdict.steps] == kinds
-    assert (verdict.by, verdict.outcome) == (by, Outcome.BLOCK if by else Outcome.ALLOW)
-    assert (verdict.blocked, verdict.allowed) == (by is not None, by is None)
+    assert (verdict.by, verdict.outcome) == (by, outcome)
+    assert (verdict.blocked, verdict.allowed) == (outcome is Outcome.BLOCK, outcome is Outcome.ALLOW)
     if point.value_key:
         assert repr(verdict.value[point.value_key]) == repr(final)
         assert repr(verdict.original[point.value_key]) == repr(value)

@@ -1,6 +1,7 @@
 """How answers fold into a verdict: a pure machine that says whom to ask next, and takes what came back.
 
-The order is the caller's. Each member sees the value the previous one left; the first block ends the chain. If the value
+The order is the caller's. Each member sees the value the previous one left; the first block ends the chain, and wins over
+whoever wants a person asked. If the value
 changed after a member had answered, that member is asked once more about the final value, and a rewrite then is ignored:
 what it consented to is what will happen.
 """
@@ -30,9 +31,10 @@ M = TypeVar("M", bound=Member)
 
 @attrs.frozen
 class Answer:
-    """A usable answer. `replacement` counts only if `replaces`."""
+    """A usable answer. `replacement` counts only if `replaces`; `block` wins over `ask`."""
 
     block: bool = False
+    ask: bool = False
     reason: str = ""
     replaces: bool = False
     replacement: Any = None
@@ -82,6 +84,7 @@ class Chain(Generic[M]):
         self._current: M | None = None
         self._steps: list[Step] = []
         self._blocked: tuple[str, str] | None = None
+        self._asks: tuple[str, str] | None = None
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -123,13 +126,16 @@ class Chain(Generic[M]):
     def _accept(self, member: M, answer: Answer, seconds: float) -> None:
         before, key = self._value(), self.point.value_key
         changes = answer.replaces and key is not None and not same_json(answer.replacement, before)
+        asks = answer.ask and self.point.can_block
+        if asks and self._asks is None:
+            self._asks = (member.name, answer.reason or f"{member.name} wants a person asked")
         if changes and key is not None and not self._is_again:
             self._payload = {**self._payload, key: answer.replacement}
             step = Step(member.name, StepKind.REWROTE, seconds, answer.reason, before, answer.replacement)
         else:
             step = Step(
                 member.name,
-                StepKind.ALLOWED,
+                StepKind.ASKS if asks else StepKind.ALLOWED,
                 seconds,
                 answer.reason,
                 is_again=self._is_again,
@@ -154,13 +160,15 @@ class Chain(Generic[M]):
 
     def verdict(self) -> Verdict:
         """What was decided; complete once `next_member` returned None."""
-        blocked = self._blocked
+        outcome, said = Outcome.ALLOW, self._blocked or self._asks
+        if said is not None:
+            outcome = Outcome.BLOCK if self._blocked is not None else Outcome.ASK
         return Verdict(
             event=self.point.event,
-            outcome=Outcome.BLOCK if blocked else Outcome.ALLOW,
+            outcome=outcome,
             value=self._payload,
             original=self._original,
-            reason=blocked[1] if blocked else "",
-            by=blocked[0] if blocked else None,
+            reason=said[1] if said is not None else "",
+            by=said[0] if said is not None else None,
             steps=tuple(self._steps),
         )

@@ -35,6 +35,8 @@ class StepKind(enum.Enum):
     """It answered with another value."""
     BLOCKED = "blocked"
     """It refused."""
+    ASKS = "asks"
+    """It wants a person asked."""
     TIMED_OUT = "timed_out"
     """It gave no answer in time; the policy decided."""
     FAILED = "failed"
