@@ -1,7 +1,31 @@
-"""Ledger and scopes: what extensions have registered, where it is active, and how it is undone. Pure."""
+"""Effects: what extensions may register, what they have registered, where it is active, how it is undone. Pure."""
 
+from trio_exthost.effects.admission import (
+    MAX_EFFECTS,
+    REGISTRABLE,
+    Admitted,
+    KindRules,
+    KindTable,
+    Registrant,
+    read_descriptor,
+)
+from trio_exthost.effects.descriptors import Command, Migration, PromptSection, RequestPolicy, Tool, ToolPermission
+from trio_exthost.effects.descriptors_contribution import (
+    CommandLink,
+    Contribution,
+    ContributionContent,
+    DetailPanel,
+    FormAction,
+    Notification,
+    NotificationLevel,
+    StatusItem,
+)
+from trio_exthost.effects.descriptors_provider import Model, ModelInput, Provider, ProviderFormat
+from trio_exthost.effects.descriptors_wire import Descriptor, to_wire
 from trio_exthost.effects.kinds import EffectKind
 from trio_exthost.effects.ledger import EffectLedger
+from trio_exthost.effects.permissions import PERMISSION_FAMILIES, PERMISSIONS, is_permission, may_override
+from trio_exthost.effects.predicates import Predicate
 from trio_exthost.effects.records import (
     Accepted,
     Change,
@@ -15,15 +39,35 @@ from trio_exthost.effects.records import (
     Replaced,
     Updated,
 )
+from trio_exthost.effects.schemas import Schema, SchemaError, compile_schema
 from trio_exthost.effects.scopes import EffectOwner, Realm, Scope, ScopeBinding
 from trio_exthost.effects.view import EffectView
-from trio_exthost.errors import Conflict, DisposedHandle, LedgerError, MissingScopeId, OverrideDenied, UnknownHandle
+from trio_exthost.errors import (
+    Conflict,
+    DisposedHandle,
+    LedgerError,
+    MissingScopeId,
+    OverrideDenied,
+    RegistrationRefused,
+    UnknownHandle,
+)
 
 __all__ = [
+    "MAX_EFFECTS",
+    "PERMISSIONS",
+    "PERMISSION_FAMILIES",
+    "REGISTRABLE",
     "Accepted",
+    "Admitted",
     "Change",
     "ChangeAction",
+    "Command",
+    "CommandLink",
     "Conflict",
+    "Contribution",
+    "ContributionContent",
+    "Descriptor",
+    "DetailPanel",
     "Disposal",
     "DisposeCause",
     "Disposed",
@@ -33,15 +77,40 @@ __all__ = [
     "EffectOwner",
     "EffectRecord",
     "EffectView",
+    "FormAction",
+    "KindRules",
+    "KindTable",
     "LedgerError",
     "LedgerStatistics",
+    "Migration",
     "MissingScopeId",
+    "Model",
+    "ModelInput",
+    "Notification",
+    "NotificationLevel",
     "OverrideDenied",
+    "Predicate",
+    "PromptSection",
+    "Provider",
+    "ProviderFormat",
     "Realm",
+    "Registrant",
     "Registration",
+    "RegistrationRefused",
     "Replaced",
+    "RequestPolicy",
+    "Schema",
+    "SchemaError",
     "Scope",
     "ScopeBinding",
+    "StatusItem",
+    "Tool",
+    "ToolPermission",
     "UnknownHandle",
     "Updated",
+    "compile_schema",
+    "is_permission",
+    "may_override",
+    "read_descriptor",
+    "to_wire",
 ]

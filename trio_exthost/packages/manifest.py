@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,8 @@ from types import MappingProxyType
 
 import attrs
 
+from trio_exthost.effects.permissions import PERMISSION_FAMILIES, is_permission
+from trio_exthost.effects.permissions import PERMISSIONS as PERMISSIONS  # noqa: PLC0414 - one of this module's names too
 from trio_exthost.errors import ManifestError
 from trio_exthost.packages.fields import Fields, did_you_mean, nearest, noun
 from trio_exthost.packages.files import printable, read_regular, reason_of
@@ -25,19 +26,12 @@ from trio_exthost.packages.json_text import JsonTextError, parse_json
 MANIFEST_NAME = "extension.json"
 """The file that makes a directory an extension."""
 
-PERMISSIONS = (
-    "session.write", "tools.register", "tools.override", "commands.register", "providers.register", "client.contribute",
-    "workspace.read", "workspace.write", "process.spawn", "network.connect", "provider.raw",
-)  # fmt: skip
-"""The permission words; beside them `secrets.read:<name>`."""
-
 _LIMIT_BYTES = 1024 * 1024
 _NAME_CHARACTERS = 128
 _NAME_BYTES = 200  # a log file is named after it, and file systems take 255 bytes
 _TIMEOUT_MAXIMUM_S = 86_400
 _PRIORITY_MAXIMUM = 1_000_000
 _STATE_SCHEMA_MAXIMUM = 2**32 - 1
-_SECRET = re.compile(r"secrets\.read:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _KEYS = ("name", "version", "exec", "args", "language", "description", "enabled", "skills", "exthost")
 _OTHER_HOSTS_KEYS = frozenset({"permissions", "config", "connector", "data_secrets", "personas", "lore", "themes"})
 """Known to relatives of this format, with a meaning of their own: no misspelling of ours."""
@@ -259,8 +253,8 @@ def _section(value: object, path: str, name: str) -> HostSection:
 def _permissions(fields: Fields, key: str) -> tuple[str, ...]:
     words = fields.distinct(key)
     for index, word in enumerate(words):
-        if word not in PERMISSIONS and not _SECRET.fullmatch(word):
+        if not is_permission(word):
             where = f"{fields.at(key)}[{index}]"
-            hint = did_you_mean(word, (*PERMISSIONS, "secrets.read:<name>"))
+            hint = did_you_mean(word, (*PERMISSIONS, *PERMISSION_FAMILIES))
             fields.fail(where, f"{json.dumps(word)} is no permission", hint)
     return words
