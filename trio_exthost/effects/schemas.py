@@ -82,11 +82,15 @@ class Schema:
         parts, size, each = _size_of(value, self.work)
         if parts * each > _TOLD_WORK or parts * each * size > _TOLD_BYTES:
             return (_SOMEWHERE,)
-        found = (
+        try:
+            found = list(self.validator.iter_errors(value))
+        except ValueError as exc:  # an error holds a copy of its part, so parts are read that no rule looks into
+            return (_not_checked(exc),)
+        errors = (
             SchemaError(item_path("$", error.instance_path), _pointer(error.schema_path), _cut(error.message))
-            for error in self.validator.iter_errors(value)
+            for error in found
         )
-        return tuple(dict.fromkeys(found))[:most]
+        return tuple(dict.fromkeys(errors))[:most]
 
     def explain(self, value: object, *, most: int = MAX_ERRORS) -> str:
         """The errors as one text, `; ` between them; empty if the value matches."""
@@ -101,7 +105,7 @@ class Schema:
         try:
             return None if self.validator.is_valid(value) else _SOMEWHERE
         except ValueError as exc:
-            return SchemaError("$", "#", f"is not JSON, or nested too deeply to be checked: {exc}")
+            return _not_checked(exc)
 
 
 _SOMEWHERE = SchemaError("$", "#", "does not match, and is too large to say where")
@@ -141,6 +145,10 @@ def compile_schema(raw: object, *, at: str = "schema", extension: str | None = N
     except jsonschema_rs.ValidationError as exc:
         fail(tuple(exc.instance_path), _wrong(exc.message), "invalid_payload")
     return Schema(schema, validator, work)
+
+
+def _not_checked(exc: ValueError) -> SchemaError:
+    return SchemaError("$", "#", f"is not JSON, or nested too deeply to be checked: {exc}")
 
 
 def _never_fetched(uri: str) -> Never:
