@@ -177,11 +177,26 @@ def test_work_is_never_more_than_its_bound(top, x, y, value):
     assert json.loads(json.dumps(schema.raw)) == raw
 
 
-def test_bound_grows_with_what_a_schema_compares():
-    def bound(raw):
-        return SchemaWork(raw, None).most(0)
-
-    assert bound({"enum": [1, 2, 3]}) == 1
-    assert bound({"enum": [1, {}, []]}) == 4
-    assert bound({"allOf": [{}]}) == 2
-    assert bound({"allOf": [{}], "unevaluatedProperties": False}) == 4
+@pytest.mark.parametrize(
+    ("raw", "depth", "bound"),
+    [
+        ({"enum": [1, 2, 3]}, 0, 1),
+        ({"enum": [1, {}, []]}, 0, 4),  # itself, and three comparisons
+        ({"allOf": [{}]}, 0, 2),
+        ({"allOf": [{}], "unevaluatedProperties": False}, 0, 4),  # what is evaluated is learnt by going there again
+        ({"properties": {"a": {}}, "additionalProperties": {}}, 1, 3),  # one member may get both
+        ({"properties": {"a": {"allOf": [{}]}, "b": {}}}, 1, 3),  # no member gets both
+        ({"items": {"allOf": [{}]}, "properties": {"a": {}}}, 1, 3),  # no value has both
+        ({"prefixItems": [{}, {}], "contains": {}}, 1, 3),
+        ({"$ref": "#/$defs/p", "allOf": [{"$ref": "#/$defs/p"}], "$defs": {"p": {"items": {}}}}, 1, 6),
+        (
+            {"patternProperties": {"additionalProperties": {}}, "$ref": "#/patternProperties"},
+            1,
+            4,
+        ),  # one schema, two ways
+        ({"properties": {"a": {"properties": {"a": {}}}}}, 9, 3),
+        ({"properties": {"a": {"$ref": "#"}}}, 9, 19),
+    ],
+)
+def test_bound_is_exact_where_everything_applies(raw, depth, bound):
+    assert SchemaWork(raw, None).most(depth) == bound

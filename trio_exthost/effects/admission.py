@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -27,6 +27,10 @@ MAX_EFFECTS = 128
 """Effects one instance may hold at the same time, hooks apart. Who accepts them counts."""
 
 
+def _words(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(words)
+
+
 @attrs.frozen(kw_only=True)
 class Registrant:
     """What counts of the extension that registers."""
@@ -35,9 +39,9 @@ class Registrant:
     """Its name."""
     scope: Scope = Scope.SESSION
     """Of its manifest: the default of its effects, and the widest they may have."""
-    granted: frozenset[str] = attrs.field(default=frozenset(), converter=frozenset)
+    granted: frozenset[str] = attrs.field(default=frozenset(), converter=_words)
     """The permissions it has."""
-    override_grants: frozenset[str] = attrs.field(default=frozenset(), converter=frozenset)
+    override_grants: frozenset[str] = attrs.field(default=frozenset(), converter=_words)
     """`tools.override` and `tools.override:<name>` of the operator's policy; what the manifest asks for is no grant."""
     state_schema: int | None = None
     """Of its manifest; without one there is no state to migrate."""
