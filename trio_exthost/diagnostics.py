@@ -45,6 +45,7 @@ class Code(enum.StrEnum):
     INPUT_THROTTLED = "input_throttled"
     # registrations
     REGISTRATION_REFUSED = "registration_refused"
+    SECTION_LEFT_OUT = "section_left_out"
     # output
     EVENTS_DROPPED = "events_dropped"
     OVERLOADED = "overloaded"

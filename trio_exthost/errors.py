@@ -87,7 +87,7 @@ class PolicyError(HostError, ValueError):
     """The operator's policy cannot be used; nothing of it is in force.
 
     `path` is the file, empty for a policy made in a program; `where` the place in it (`extensions.sandbox.restart`,
-    `line 3, column 5`); `problems` holds every mistake that was found, one error each, in the order of the file.
+    `line 3, column 5`); `problems` holds every mistake that was found, one error each.
     """
 
     code = "policy_invalid"
@@ -260,6 +260,22 @@ class MalformedReply(CallError):
     """The extension answered this call with a frame that cannot be used."""
 
     code = "malformed_reply"
+
+
+class InvalidArguments(CallError):
+    """Arguments do not match the schema they were declared with; nobody was asked."""
+
+    code = "invalid_arguments"
+
+    def __init__(self, message: str, *, extension: str | None = None, hint: str = "") -> None:
+        """Say what does not match; it cannot have run."""
+        super().__init__(message, extension=extension, may_have_run=False, hint=hint)
+
+
+class GuardAbsent(CallError):
+    """What was asked for is kept for an extension that does not serve it now."""
+
+    code = "guard_absent"
 
 
 class RemoteError(CallError):

@@ -15,7 +15,7 @@ from typing import Any
 
 import trio
 
-from trio_exthost import Deadlines, Host, HostClient, HostConfig, HostInstrument, Limits, Session, open_host
+from trio_exthost import Deadlines, Host, HostClient, HostConfig, HostInstrument, Limits, Policy, Session, open_host
 from trio_exthost.packages import Candidate, Manifest, Origin, Status
 from trio_exthost.packages.manifest import HostSection
 from trio_exthost.runtime.process import ExitStatus
@@ -229,6 +229,7 @@ async def world(
     deadlines: Deadlines | None = None,
     limits: Limits | None = None,
     instrument: HostInstrument | None = None,
+    policy: Policy | None = None,
     **config: Any,
 ) -> AsyncIterator[tuple[World, Host]]:
     """A host over fake extensions; afterwards nothing may be left."""
@@ -237,7 +238,9 @@ async def world(
         settings = HostConfig(
             deadlines=deadlines or Deadlines(), limits=limits or Limits(), data_dir=tmp_path, **config
         )
-        async with open_host(settings, instrument=instrument, spawn=around.spawn, catalogue=around.catalogue) as host:
+        async with open_host(
+            settings, instrument=instrument, spawn=around.spawn, catalogue=around.catalogue, policy=policy
+        ) as host:
             yield around, host
         assert host.pump.watched == 0
         assert all(guest.reaped for guest in around.guests.values())
@@ -248,8 +251,6 @@ def assert_nothing_left(session: Session) -> None:
     assert session.ledger.active_count == 0
     assert not session.views.subscribers
     assert not session.views.interceptors
-    assert not session.views.tools
-    assert not session.views.commands
     assert len(session.panels) == 0
 
 

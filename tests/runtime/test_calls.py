@@ -13,6 +13,7 @@ from runtime.fakes import Client, Guest, assert_nothing_left, codes, serve, worl
 from trio_exthost import (
     CallAborted,
     CallTimedOut,
+    EffectKind,
     ExtensionExited,
     Limits,
     MalformedReply,
@@ -390,7 +391,7 @@ async def test_calls_of_an_extension_that_is_stopping_are_aborted(tmp_path, auto
         around.add("a", commander())
         async with host.open_session("s") as session:
             await session.load_all()
-            instance = session.views.commands["x"].registration.value.instance
+            instance = session.ledger.active(EffectKind.COMMAND, "x").registration.value.instance
             instance.stop()
             with pytest.raises(CallAborted) as caught:
                 await session.run_command("x")

@@ -9,6 +9,13 @@ from trio_exthost.effects.admission import (
     Registrant,
     read_descriptor,
 )
+from trio_exthost.effects.answers import (
+    CommandAnswer,
+    CommandStatus,
+    ToolAnswer,
+    read_command_answer,
+    read_tool_answer,
+)
 from trio_exthost.effects.descriptors import Command, Migration, PromptSection, RequestPolicy, Tool, ToolPermission
 from trio_exthost.effects.descriptors_contribution import (
     CommandLink,
@@ -62,7 +69,9 @@ __all__ = [
     "Change",
     "ChangeAction",
     "Command",
+    "CommandAnswer",
     "CommandLink",
+    "CommandStatus",
     "Conflict",
     "Contribution",
     "ContributionContent",
@@ -105,12 +114,15 @@ __all__ = [
     "ScopeBinding",
     "StatusItem",
     "Tool",
+    "ToolAnswer",
     "ToolPermission",
     "UnknownHandle",
     "Updated",
     "compile_schema",
     "is_permission",
     "may_override",
+    "read_command_answer",
     "read_descriptor",
+    "read_tool_answer",
     "to_wire",
 ]

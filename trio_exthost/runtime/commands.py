@@ -1,22 +1,29 @@
-"""Commands: running one, and its answer as a typed outcome."""
+"""Commands: those of each dialect, and running one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import msgspec
 import trio
 
-from trio_exthost.errors import UnknownCommand
+from trio_exthost.effects import Command, EffectKind, EffectRecord, read_command_answer
+from trio_exthost.errors import CallError, InvalidArguments, MalformedReply, UnknownCommand
 from trio_exthost.runtime.calls import Request, call, outcome_of
+from trio_exthost.runtime.invocation import where
+from trio_exthost.runtime.invoking import Invoked, invoke
+from trio_exthost.runtime.outcomes import CommandOutcome, OpenPanel, outcome_from, outcome_of_answer
+from trio_exthost.runtime.patience import Patience
 from trio_exthost.wire import from_extension, to_extension
-from trio_exthost.wire.from_extension import PanelSpec
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Session
+
+Arguments = str | Mapping[str, Any]
 
 
 @attrs.frozen
@@ -29,132 +36,155 @@ class CommandInfo:
     """For the user."""
     extension: str
     """Whose it is."""
+    label: str = ""
+    """Its name for people; empty where there is none."""
+    argument_schema: Any = None
+    """JSON Schema of its arguments; None: it takes the rest of the line as it is."""
+    available: bool = True
+    """Whether it can be run with this model and client."""
+
+
+class CommandOffer(Protocol):
+    """A command that an extension has registered, in whatever dialect; held in its record."""
+
+    def info(self, session: Session, extension: str) -> CommandInfo:
+        """As the agent offers it."""
+
+    async def run(
+        self, session: Session, record: EffectRecord, arguments: Arguments, run: Run | None
+    ) -> CommandOutcome:
+        """Run it. Raises as `Session.run_command`."""
 
 
 @attrs.frozen
-class Prompt:
-    """Submit this text as a new message of the user's."""
+class ZotCommand:
+    """A command registered with zot's `register_command`."""
 
-    action: ClassVar[str] = "prompt"
-    text: str
+    frame: from_extension.RegisterCommand
 
+    def info(self, session: Session, extension: str) -> CommandInfo:  # noqa: ARG002 - zot's are always available
+        """See `CommandOffer`."""
+        return CommandInfo(self.frame.name, self.frame.description, extension)
 
-@attrs.frozen
-class ToolPrompt:
-    """Run a tool through guards and confirmation, keep call and result in the transcript, then run a turn with the prompt."""
+    async def run(
+        self, session: Session, record: EffectRecord, arguments: Arguments, run: Run | None
+    ) -> CommandOutcome:
+        """See `CommandOffer`. The protocol has no place for the run."""
+        del run
+        instance: Instance = record.registration.value.instance
+        name = self.frame.name  # the registered spelling: extensions compare it as it stands
+        text = arguments.strip() if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
 
-    action: ClassVar[str] = "tool_prompt"
-    prompt: str
-    tool_name: str
-    tool_args: Mapping[str, Any]
+        def accept(frame: from_extension.CommandResponse) -> CommandOutcome:
+            # The panel is open before the answer is: frames that follow in the stream may render it.
+            outcome = outcome_from(frame)
+            if isinstance(outcome, OpenPanel):
+                session.panels.open(instance, outcome.panel)
+            return outcome
 
-
-@attrs.frozen
-class Insert:
-    """Put this text into the editor at the cursor; do not submit it."""
-
-    action: ClassVar[str] = "insert"
-    text: str
-
-
-@attrs.frozen
-class Display:
-    """Show this once; not part of the transcript, no call of the model."""
-
-    action: ClassVar[str] = "display"
-    text: str
-
-
-@attrs.frozen
-class OpenPanel:
-    """A panel is open now; the client has been told."""
-
-    action: ClassVar[str] = "open_panel"
-    panel: PanelSpec
+        request = Request(
+            make_frame=lambda id: to_extension.CommandInvoked(id, name, text),
+            expected=from_extension.CommandResponse.TYPE,
+            what=f"command {name!r}",
+            hint="deadlines.command_s sets the limit",
+            accept=accept,
+        )
+        outcome: CommandOutcome = await call(instance, request, instance.deadlines.command_s)
+        return outcome
 
 
 @attrs.frozen
-class Noop:
-    """Nothing to be done."""
+class EffectCommand:
+    """A command registered in the effect dialect."""
 
-    action: ClassVar[str] = "noop"
+    descriptor: Command
+
+    def _is_available(self, session: Session) -> bool:
+        model = session.model
+        return self.descriptor.availability.matches(model.provider, model.model, session.is_interactive)
+
+    def info(self, session: Session, extension: str) -> CommandInfo:
+        """See `CommandOffer`."""
+        command = self.descriptor
+        return CommandInfo(
+            command.name,
+            command.description,
+            extension,
+            command.label,
+            command.argument_schema.raw,
+            self._is_available(session),
+        )
+
+    async def run(
+        self, session: Session, record: EffectRecord, arguments: Arguments, run: Run | None
+    ) -> CommandOutcome:
+        """See `CommandOffer`. Availability first, then the arguments, then the extension is asked."""
+        instance: Instance = record.registration.value.instance
+        name = self.descriptor.name
+        if not self._is_available(session):
+            raise CallError(
+                f"command {name!r} is not available with this model or client",
+                extension=instance.name,
+                may_have_run=False,
+                code="unavailable",
+            )
+        values = _parsed(arguments, instance.name, name)
+        if fault := self.descriptor.argument_schema.explain(values):
+            raise InvalidArguments(f"arguments of command {name!r}: {fault}", extension=instance.name)
+        outcome: CommandOutcome = await invoke(
+            instance,
+            Invoked(
+                record=record,
+                event="command",
+                payload={"name": name, "arguments": values},
+                what=f"command {name!r}",
+                read=lambda value: _outcome(value, instance.name, name),
+                run=run,
+                hint="deadlines.command_s sets the limit",
+            ),
+            Patience(instance.deadlines.command_s),
+        )
+        return outcome
 
 
-@attrs.frozen
-class CommandFailed:
-    """The command failed, in its own words; whatever else its answer said does not count."""
-
-    action: ClassVar[str] = "error"
-    error: str
-
-
-CommandOutcome = Prompt | ToolPrompt | Insert | Display | OpenPanel | Noop | CommandFailed
-"""What a command wants done; match on the class, or on `action`."""
-
-
-def outcome_from(frame: from_extension.CommandResponse) -> CommandOutcome:
-    """The answer's action as a typed outcome; `error` wins over all."""
-    if frame.error:
-        return CommandFailed(frame.error)
-    match frame.action:
-        case "prompt":
-            return Prompt(frame.prompt)
-        case "tool_prompt":
-            if frame.prompt and frame.tool_name and isinstance(frame.tool_args, dict):
-                return ToolPrompt(frame.prompt, frame.tool_name, frame.tool_args)
-            return CommandFailed("tool_prompt needs a prompt, a tool_name and tool_args that are an object")
-        case "insert":
-            return Insert(frame.insert)
-        case "display":
-            return Display(frame.display)
-        case "open_panel":
-            if frame.open_panel is not None:
-                return OpenPanel(frame.open_panel)
-            return CommandFailed("open_panel came without a panel")
-        case "noop" | "":
-            return Noop()
-        case unknown:
-            return CommandFailed(f"the command answered with an unknown action {unknown!r}; nothing was done")
+def _parsed(arguments: Arguments, extension: str, name: str) -> Any:
+    """Arguments as JSON: a text is parsed, an empty one stands for no arguments."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return msgspec.json.decode(arguments.strip() or "{}")
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise InvalidArguments(
+            f"arguments of command {name!r} are not JSON: {exc}",
+            extension=extension,
+            hint='it takes a JSON object, as {"env": "prod"}',
+        ) from None
 
 
-def _accept(instance: Instance, frame: from_extension.CommandResponse) -> CommandOutcome:
-    """The panel is open before the answer is: frames that follow in the stream may render it."""
-    outcome = outcome_from(frame)
-    if isinstance(outcome, OpenPanel):
-        instance.session.panels.open(instance, outcome.panel)
-    return outcome
+def _outcome(value: Any, extension: str, name: str) -> CommandOutcome:
+    try:
+        return outcome_of_answer(read_command_answer(value))
+    except ValueError as exc:
+        raise MalformedReply(f"the answer of command {name!r}: {exc}", extension=extension) from None
 
 
-async def run_command(session: Session, name: str, arguments: str | Mapping[str, Any]) -> CommandOutcome:
+async def run_command(session: Session, name: str, arguments: Arguments, run: Run | None = None) -> CommandOutcome:
     """Run a command of an extension: see `Session.run_command`."""
-    record = session.views.commands.get(name.removeprefix("/").casefold())
+    key = name.removeprefix("/").casefold()
+    record = session.ledger.active(EffectKind.COMMAND, key, **where(run))
     if record is None:
         raise UnknownCommand(
             f"no extension has a command {name!r}", may_have_run=False, hint="session.commands() lists what there is"
         )
-    instance, registered = record.registration.value.instance, record.registration.value.descriptor
-    text = arguments.strip() if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
     begun = trio.current_time()
     error: BaseException | None = None
     try:
-        outcome: CommandOutcome = await call(
-            instance,
-            Request(
-                # The registered spelling: extensions compare it as it stands.
-                make_frame=lambda id: to_extension.CommandInvoked(id, registered.name, text),
-                expected=from_extension.CommandResponse.TYPE,
-                what=f"command {registered.name!r}",
-                hint="deadlines.command_s sets the limit",
-                accept=lambda frame: _accept(instance, frame),
-            ),
-            instance.deadlines.command_s,
-        )
+        outcome: CommandOutcome = await record.registration.value.descriptor.run(session, record, arguments, run)
+        return outcome
     except BaseException as exc:
         error = exc
         raise
     finally:
         if (instrument := session.host.instrument) is not None:
-            instrument.call_ended(
-                session.id, instance.name, "command", registered.name, outcome_of(error), trio.current_time() - begun
-            )
-    return outcome
+            extension, seconds = record.owner.extension_id, trio.current_time() - begun
+            instrument.call_ended(session.id, extension, "command", key, outcome_of(error), seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import trio
 from trio_exthost.config import HostConfig
 from trio_exthost.diagnostics import Code, Diagnostic, DiagnosticLog, Severity
 from trio_exthost.errors import ClosedError, WrongThread
+from trio_exthost.policy.policy import Policy
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.flusher import Flusher
 from trio_exthost.runtime.instrument import HostInstrument
@@ -31,6 +32,7 @@ from trio_exthost.wire import ZOT, Codec, Connection
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.models import ModelCatalogue
     from trio_exthost.runtime.tools import HostTool
 
 Catalogue = Callable[[HostConfig, Path], Awaitable[Sequence["Candidate"]]]
@@ -55,10 +57,14 @@ class Host:
         instrument: HostInstrument | None,
         spawn: Spawner | None,
         catalogue: Catalogue | None,
+        policy: Policy,
+        secrets: Container[str],
         nursery: trio.Nursery,
     ) -> None:
         self.config = config
         self.instrument = instrument
+        self.policy = policy
+        self.secrets = secrets
         self.diagnostics: DiagnosticLog = DiagnosticLog(config.limits.diagnostics)
         self.pump: Pump = Pump(config.limits.pump_slice_s)
         self.flusher: Flusher = Flusher()
@@ -97,6 +103,7 @@ class Host:
         model: ModelRef | None = None,
         confirm: Confirm | None = None,
         builtin_commands: Collection[str] = (),
+        models: ModelCatalogue | None = None,
     ) -> AsyncIterator[Session]:
         """Open a conversation; no extension runs before `Session.load_all` or `Session.load`.
 
@@ -111,6 +118,8 @@ class Host:
           model: Told to extensions.
           confirm: Asks a person about a tool call; see `ToolCall.confirm`. None: every call that was allowed goes on.
           builtin_commands: Names of the embedder's own commands; extensions cannot take them.
+          models: Where models of extensions' providers are added and taken out; a catalogue in memory, of this session,
+            if not given. Two sessions that share one cannot both load an extension that adds the same model.
 
         Raises:
           ValueError: A session of that id is open.
@@ -130,6 +139,7 @@ class Host:
             model=model or ModelRef(),
             confirm=confirm,
             builtin_commands=builtin_commands,
+            models=models,
         )
         self.sessions[session_id] = session
         try:
@@ -226,6 +236,8 @@ async def open_host(
     instrument: HostInstrument | None = None,
     spawn: Spawner | None = None,
     catalogue: Catalogue | None = None,
+    policy: Policy | None = None,
+    secrets: Container[str] | None = None,
 ) -> AsyncIterator[Host]:
     """Open a host: start its shared tasks, and on leaving stop every session and extension.
 
@@ -237,10 +249,20 @@ async def open_host(
       instrument: Sees everything the host does.
       spawn: Starts processes instead of the operating system (tests do).
       catalogue: Finds extensions instead of the roots in `config`.
+      policy: What the operator decided about extensions: grants, reserved names, ...
+      secrets: Names of the secrets that providers of extensions may refer to; the names of the environment if not given.
     """
     # Two nurseries: a bug that ends one instance ends the others, too, and these need the pump and the flusher for that.
     async with service_nursery() as shared, service_nursery() as instances:
-        host = Host(config or HostConfig(), instrument=instrument, spawn=spawn, catalogue=catalogue, nursery=instances)
+        host = Host(
+            config or HostConfig(),
+            instrument=instrument,
+            spawn=spawn,
+            catalogue=catalogue,
+            policy=policy or Policy(),
+            secrets=os.environ if secrets is None else secrets,
+            nursery=instances,
+        )
         shared.start_soon(host.pump.run, name="exthost pump")
         shared.start_soon(host.flusher.run, name="exthost flusher")
         try:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, MalformedReply
 from trio_exthost.runtime.replies import Answer
-from trio_exthost.wire import Fault, from_extension
+from trio_exthost.wire import Fault, effects_from_extension, effects_to_extension, from_extension
+from trio_exthost.wire.values import ErrorDetail
+from trio_exthost.wire.words import AskOutcome
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -101,6 +103,35 @@ def _ignore(_instance: Instance, _frame: Any) -> None:
     """shutdown_ack: the end of the process counts."""
 
 
+def _progress(instance: Instance, frame: effects_from_extension.Progress) -> None:
+    """Of a call that listens to it: the idle limit begins again."""
+    pending = instance.replies.find(frame.id)
+    if pending is None:
+        if not instance.replies.is_given_up(frame.id):
+            instance.report(Code.REPLY_UNKNOWN, Severity.WARNING, f"progress for id {frame.id!r}, which is not running")
+    elif pending.request.on_progress is not None:
+        pending.patience.restart()
+        pending.request.on_progress(frame)
+
+
+def _ask_user(instance: Instance, frame: effects_from_extension.AskUser) -> None:
+    instance.post(effects_to_extension.AskUserResult(frame.id, AskOutcome.UNAVAILABLE))
+
+
+def _broker_call(instance: Instance, frame: effects_from_extension.BrokerCall) -> None:
+    error = ErrorDetail("broker_unavailable", f"this host has no broker for {frame.operation!r:.80}")
+    instance.post(effects_to_extension.BrokerResult(frame.id, ok=False, error=error))
+
+
+def _state_commit(instance: Instance, frame: effects_from_extension.StateCommit) -> None:
+    error = ErrorDetail("persistence_unavailable", "extension state persistence is unavailable; nothing was written")
+    instance.post(effects_to_extension.StateResult(frame.id, ok=False, error=error))
+
+
+_ANSWERED = ("register", "update")
+"""Types whose registration awaits `registered`, `updated` or `rejected`."""
+
+
 def _fault(instance: Instance, fault: Fault) -> None:
     """A line or frame the protocol does not allow. A malformed answer ends the call it was meant for at once."""
     instance.report(fault.code, Severity.ERROR if fault.fatal else Severity.WARNING, fault.message)
@@ -109,6 +140,8 @@ def _fault(instance: Instance, fault: Fault) -> None:
         if pending is not None and fault.frame_type in (pending.request.expected, None):
             error = MalformedReply(fault.message, extension=instance.name)
             instance.replies.resolve(fault.frame_id, Answer(error=error))
+    if fault.registration_id is not None and fault.frame_type in _ANSWERED:
+        instance.declarations.reject_malformed(fault.registration_id, fault.message)
     if fault.fatal:
         instance.end(fault.code, fault.message)
 
@@ -133,5 +166,13 @@ HANDLERS: Mapping[type, Callable[[Instance, Any], None]] = {
     from_extension.Submit: _submit,
     from_extension.SubmitSlash: _submit_slash,
     from_extension.ShutdownAck: _ignore,
+    effects_from_extension.Register: _register,
+    effects_from_extension.Update: _register,
+    effects_from_extension.Dispose: _register,
+    effects_from_extension.InvokeResult: _reply,
+    effects_from_extension.Progress: _progress,
+    effects_from_extension.AskUser: _ask_user,
+    effects_from_extension.BrokerCall: _broker_call,
+    effects_from_extension.StateCommit: _state_commit,
 }
-"""By frame class; every frame of the dialect has its row."""
+"""By frame class; every frame of every dialect has its row."""

@@ -15,19 +15,22 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.effects import DisposeCause
+from trio_exthost.effects import DisposeCause, Registrant, Scope
 from trio_exthost.errors import ExtensionExited, LoadError
 from trio_exthost.policy import OnFailure
+from trio_exthost.runtime.declarations import DeclarationFrame, Declarations
+from trio_exthost.runtime.greeting import hello_ack
 from trio_exthost.runtime.inbound import HANDLERS
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
 from trio_exthost.runtime.outbox import Entry, Kind, Outbox
 from trio_exthost.runtime.process import ExitStatus
-from trio_exthost.runtime.registration import RegistrationFrame, owner_of
+from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame, owner_of
 from trio_exthost.runtime.replies import ReplyTable
 from trio_exthost.runtime.services import service_nursery
 from trio_exthost.runtime.transport import Transport
 from trio_exthost.wire import Connection, Phase, from_extension, to_extension
+from trio_exthost.wire.effects_to_extension import EventsDropped
 
 if TYPE_CHECKING:
     from trio_exthost.config import Deadlines, Limits
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.logs import ExtensionLog
     from trio_exthost.runtime.session import Session
 
+AnyRegistration = RegistrationFrame | DeclarationFrame
 TOLD = 20
 """Diagnostics of one code and instance that are told one by one."""
 _STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERING: "registering"}
@@ -58,11 +62,11 @@ class Instance:
         self.priority: int = self.manifest.exthost.priority
         self.limits: Limits = host.config.limits
         self.deadlines: Deadlines = host.config.deadlines
+        self.registrant: Registrant = _registrant(self)
         self.on_failure = OnFailure.BLOCK if self.manifest.exthost.on_failure == "block" else OnFailure.ALLOW
         self.state: State = State.STARTING
         self.reason: str = ""
         self.error: LoadError | None = None
-        self.capabilities: frozenset[str] = frozenset()
         self.registrations = 0
         self.is_wire_ready: bool = False
         self.is_auto_ready: bool = False
@@ -73,11 +77,12 @@ class Instance:
         self.connection: Connection = host.new_connection()
         self.replies: ReplyTable = ReplyTable(host.next_id)
         self.nested: NestedCalls = NestedCalls(self)
+        self.declarations: Declarations = Declarations(self)
         self.log: ExtensionLog = host.open_log(self.name)
         self._transport: Transport | None = None
         self.outbox: Outbox
         """What waits to be written to it; only once it was spawned."""
-        self._staged: list[RegistrationFrame] = []
+        self._staged: list[AnyRegistration] = []
         self._has_registered = False
         self._said_ready_early = False
         self._last_frame_at = 0.0
@@ -108,6 +113,11 @@ class Instance:
     def is_ending(self) -> bool:
         """Whether its end has begun, or has been."""
         return self._cause is not None or self.ended.is_set()
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """The words of its hello that mean something."""
+        return self.connection.capabilities
 
     def report(self, code: Code, severity: Severity, message: str) -> None:
         """Tell a diagnostic of this instance; it is in its log, too.
@@ -204,19 +214,18 @@ class Instance:
         if self.nursery is not None and self._transport is not None and not self.is_ending:
             self.nursery.start_soon(self._transport.expect_exit, code, why, name=f"exit of {self.name}")
 
-    def on_hello(self, frame: from_extension.Hello) -> None:
+    def on_hello(self, _frame: from_extension.Hello) -> None:
         """It has said who it is."""
-        self.capabilities = frozenset(frame.capabilities)
         self._poke()
 
-    def on_registration(self, frame: RegistrationFrame) -> None:
+    def on_registration(self, frame: AnyRegistration) -> None:
         """A registration: staged until it is admitted, at once effective afterwards."""
         self._last_frame_at = trio.current_time()
         if not self._has_registered:
             self._has_registered = True
             self._poke()
         if self.state is State.READY:
-            self.session.registrar.accept(self, (frame,))
+            self._declare(frame)
         elif len(self._staged) < self.limits.registrations:
             self._staged.append(frame)
         else:
@@ -239,10 +248,17 @@ class Instance:
         """Its registrations go into the ledger, and it is ready."""
         self._move(State.READY)
         staged, self._staged = self._staged, []
-        self.session.registrar.accept(self, staged)
+        for frame in staged:
+            self._declare(frame)
         self.session.welcome(self)
         self.settled.set()
         self._poke()
+
+    def _declare(self, frame: AnyRegistration) -> None:
+        if isinstance(frame, ZOT_REGISTRATIONS):
+            self.session.registrar.accept(self, frame)
+        else:
+            self.declarations.apply(frame)
 
     # --- its task ---
 
@@ -311,6 +327,12 @@ class Instance:
         self._move(State.HANDSHAKING)
         return transport
 
+    def encode_gap(self, count: int, first: int, last: int) -> bytes | None:
+        """The frame that tells it of dropped events, if it wants to know."""
+        if "gaps" not in self.capabilities:
+            return None
+        return self.connection.send(EventsDropped(count, first, last))
+
     def on_drop(self, count: int, first: int, last: int) -> None:
         """Events for it were dropped."""
         self.report(
@@ -342,7 +364,7 @@ class Instance:
             await self._changed.wait()
 
     def _acknowledge(self) -> None:
-        self.post(self.session.hello_ack(self))
+        self.post(hello_ack(self))
         self.outbox.flush()
         self.connection.acknowledge()
         self._move(State.REGISTERING)
@@ -482,6 +504,19 @@ class Instance:
     def owner(self) -> Any:
         """Its name in the ledger."""
         return owner_of(self)
+
+
+def _registrant(instance: Instance) -> Registrant:
+    """What counts of it where it registers something: its manifest's permissions, and the operator's grants."""
+    section = instance.manifest.exthost
+    granted = instance.host.policy.grants(instance.name)
+    return Registrant(
+        extension_id=instance.name,
+        scope=Scope[section.scope.upper()],
+        granted=frozenset([*section.permissions, *section.optional_permissions, *granted]),
+        override_grants=granted,
+        state_schema=section.state_schema,
+    )
 
 
 class _StdoutSink:

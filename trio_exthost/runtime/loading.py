@@ -196,6 +196,17 @@ class Loader:
             for instance in instances:
                 await instance.ended.wait()
 
+    def running(self, name: str) -> Instance | None:
+        """The instance of this name, while there is something of it."""
+        return self._running.get(name)
+
+    def state_of(self, name: str) -> str:
+        """In which state an extension is, with the reason; `not installed` where nobody has heard of it."""
+        for row in self.rows():
+            if row.name == name:
+                return f"{row.state}: {row.reason}" if row.reason else row.state
+        return "not installed"
+
     def rows(self) -> tuple[ExtensionRow, ...]:
         """See `Session.extensions`."""
         return tuple(row_of(candidate, self._latest(candidate)) for candidate in self._candidates)

@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.effects import EffectKind
 from trio_exthost.runtime.results import ToolResult, ToolStatus, bounded
 from trio_exthost.wire import from_extension, to_extension
 
@@ -26,6 +27,8 @@ class _Parent:
 
     chain: tuple[str, ...]
     run: Run | None
+    handle: int
+    """The record that the host has called."""
     scopes: list[trio.CancelScope] = attrs.field(factory=list)
 
 
@@ -42,9 +45,9 @@ class NestedCalls:
         """Calls of tools it has asked for and that run."""
         return len(self._running)
 
-    def open_parent(self, id: str, chain: tuple[str, ...], run: Run | None) -> None:
-        """The host has called a tool of it: it may name this call as a parent until `close_parent`."""
-        self._parents[id] = _Parent(chain, run)
+    def open_parent(self, id: str, chain: tuple[str, ...], run: Run | None, handle: int) -> None:
+        """The host has called a tool of it, this record: it may name this call as a parent until `close_parent`."""
+        self._parents[id] = _Parent(chain, run, handle)
 
     def close_parent(self, id: str) -> None:
         """That call has ended, and what it had asked for ends with it."""
@@ -89,14 +92,33 @@ class NestedCalls:
             return f"no call with parent_id {frame.parent_id!r} is running"
         if not frame.parent_id and self._parents:
             return "a tool of this extension is running: name its id as parent_id"
+        return self._chain_problem(frame)
+
+    def _chain_problem(self, frame: from_extension.CallTool) -> str:
+        """What its place among the calls that are running does not allow, or nothing."""
+        instance = self._instance
         chain = self._parents[frame.parent_id].chain if frame.parent_id else ()
-        if frame.name in chain:
+        if frame.displaced:
+            if self._overriding(frame) is None:
+                return f"it has no tool {frame.name!r} that could have displaced another"
+        elif frame.name in chain:
             return f"{' > '.join((*chain, frame.name))} is a cycle"
         if len(chain) >= instance.limits.nested_depth:
             return f"calls are at most {instance.limits.nested_depth} deep"
         if len(self._running) >= instance.limits.waiting_work:
             return f"{len(self._running)} calls of this extension are running already"
         return ""
+
+    def _overriding(self, frame: from_extension.CallTool) -> int | None:
+        """The handle of its own record whose displaced tool is meant: the parent's, or else the last it registered."""
+        session = self._instance.session
+        parent = self._parents.get(frame.parent_id)
+        for record in reversed(session.ledger.records_for_owner(self._instance.owner)):
+            registration = record.registration
+            is_meant = parent is None or parent.chain[-1] != frame.name or parent.handle == record.handle
+            if registration.kind is EffectKind.TOOL and registration.key == frame.name and is_meant:
+                return record.handle
+        return None
 
     async def _run(self, frame: from_extension.CallTool, scope: trio.CancelScope, parent: _Parent | None) -> None:
         instance = self._instance
@@ -112,6 +134,7 @@ class NestedCalls:
                     origin=instance.name,
                     chain=parent.chain if parent is not None else (),
                     limit_s=seconds,
+                    below=self._overriding(frame) if frame.displaced else None,
                 ) as call:
                     if not call.verdict.blocked:
                         await call.confirm()

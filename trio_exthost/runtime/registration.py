@@ -1,4 +1,4 @@
-"""From registration frames to records of the ledger.
+"""From zot's registration frames to records of the ledger.
 
 What an extension sends before it is ready is staged; all of it is accepted together when it is admitted. One bad
 registration is refused alone, with a diagnostic that says why and what to do.
@@ -7,7 +7,7 @@ registration is refused alone, with a diagnostic that says why and what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +16,9 @@ from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectKind, EffectOwner, Registration, Scope, ScopeBinding
 from trio_exthost.errors import LedgerError
 from trio_exthost.hooks import INTERCEPT_POINTS
+from trio_exthost.runtime.commands import ZotCommand
+from trio_exthost.runtime.extension_tools import ZotTool
+from trio_exthost.runtime.places import check_place
 from trio_exthost.runtime.views import Entry
 from trio_exthost.wire import from_extension
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.session import Session
 
 RegistrationFrame = from_extension.RegisterCommand | from_extension.RegisterTool | from_extension.Subscribe
+ZOT_REGISTRATIONS = (from_extension.RegisterCommand, from_extension.RegisterTool, from_extension.Subscribe)
 EXPOSURES = ("", "direct", "codemode", "deferred", "model-only")
 MAX_SCHEMA_BYTES = 256 * 1024
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -43,43 +47,40 @@ class Registrar:
         """Work on this session's ledger."""
         self._session = session
 
-    def accept(self, instance: Instance, frames: Iterable[RegistrationFrame]) -> None:
-        """Put these into the ledger, in order; each that cannot be is refused alone. Then the views say so."""
+    def accept(self, instance: Instance, frame: RegistrationFrame) -> None:
+        """Put what it registers into the ledger, in order; each that cannot be is refused alone."""
         session = self._session
         binding = ScopeBinding.setup(Scope.SESSION)
         owner = owner_of(instance)
-        for registration in self._registrations(instance, frames):
+        for registration in self._registrations(instance, frame):
             if instance.registrations >= instance.limits.registrations:
                 self._refuse(instance, f"it already holds {instance.registrations} registrations")
                 return
             try:
-                accepted = session.ledger.accept(owner, binding, registration)
+                check_place(session, owner, binding, registration)
+                session.registrations.accept(owner, binding, registration)
             except LedgerError as exc:
                 self._refuse(instance, str(exc))
             else:
                 instance.registrations += 1
-                session.apply(accepted.changes)
 
     def _refuse(self, instance: Instance, why: str) -> None:
         instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, why)
 
-    def _registrations(self, instance: Instance, frames: Iterable[RegistrationFrame]) -> Iterator[Registration]:
-        for frame in frames:
-            if isinstance(frame, from_extension.Subscribe):
-                yield from self._subscriptions(instance, frame)
-                continue
-            is_tool = isinstance(frame, from_extension.RegisterTool)
-            problem = tool_problem(frame) if isinstance(frame, from_extension.RegisterTool) else command_problem(frame)
-            taken = self._session.host_tools if is_tool else self._session.builtin_commands
-            key = frame.name if is_tool else frame.name.casefold()
-            noun = "tool" if is_tool else "command"
-            if not problem and key in taken:
-                problem = "that name is built in, and built-ins win; register it under another name"
-            if problem:
-                self._refuse(instance, f"{noun} {frame.name!r} is refused: {problem}")
-            else:
-                kind = EffectKind.TOOL if is_tool else EffectKind.COMMAND
-                yield self._registration(kind, key, Entry(instance, frame))
+    def _registrations(self, instance: Instance, frame: RegistrationFrame) -> Iterator[Registration]:
+        if isinstance(frame, from_extension.Subscribe):
+            yield from self._subscriptions(instance, frame)
+            return
+        if isinstance(frame, from_extension.RegisterTool):
+            kind, key, problem = EffectKind.TOOL, frame.name, tool_problem(frame)
+            offer: Any = ZotTool(frame)
+        else:
+            kind, key, problem = EffectKind.COMMAND, frame.name.casefold(), command_problem(frame)
+            offer = ZotCommand(frame)
+        if problem:
+            self._refuse(instance, f"{kind.value} {frame.name!r} is refused: {problem}")
+        else:
+            yield self._registration(kind, key, Entry(instance, offer))
 
     def _subscriptions(self, instance: Instance, frame: from_extension.Subscribe) -> Iterator[Registration]:
         """Sets accumulate: what it has already is passed over in silence."""

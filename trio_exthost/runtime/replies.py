@@ -90,6 +90,10 @@ class ReplyTable:
         """All that await an answer, oldest first."""
         return tuple(self._open.values())
 
+    def is_given_up(self, id: str) -> bool:
+        """Whether a call of this id was given up not long ago, and has not been answered late."""
+        return id in self._given_up
+
     def was_given_up(self, id: str) -> bool:
         """Whether a call of this id was given up not long ago; asked once per late answer."""
         return self._given_up.pop(id, _NEVER) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -95,10 +95,27 @@ def _clean_block(block: ContentBlock) -> ContentBlock:
 
 
 def from_frame(frame: ToolResultFrame, extension: str, tool: str) -> ToolResult:
+    """An extension's answer in zot's dialect as a result."""
+    return from_blocks(
+        frame.content,
+        is_error=frame.is_error,
+        structured_content=frame.structured_content,
+        details={"extension": extension, "tool": tool},
+        activate_tools=frame.activate_tools,
+    )
+
+
+def from_blocks(
+    content: Iterable[ContentBlock],
+    *,
+    is_error: bool,
+    structured_content: Any,
+    details: Mapping[str, Any],
+    activate_tools: tuple[str, ...] = (),
+) -> ToolResult:
     """An extension's answer as a result: unusable blocks become text that says so, nothing becomes a placeholder."""
     blocks: list[ContentBlock] = []
-    is_error = frame.is_error
-    for block in frame.content:
+    for block in content:
         if block.type == "text":
             if block.text:
                 blocks.append(block)
@@ -112,9 +129,9 @@ def from_frame(frame: ToolResultFrame, extension: str, tool: str) -> ToolResult:
         content=tuple(blocks) or (text_block(NO_CONTENT),),
         is_error=is_error,
         status=ToolStatus.FAILED if is_error else ToolStatus.COMPLETED,
-        structured_content=frame.structured_content,
-        details={"extension": extension, "tool": tool},
-        activate_tools=frame.activate_tools,
+        structured_content=structured_content,
+        details=details,
+        activate_tools=activate_tools,
     )
 
 

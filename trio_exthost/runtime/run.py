@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import trio
 
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.effects import Scope
 from trio_exthost.errors import ClosedError, PayloadError
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Verdict
+from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.results import clean_text
 from trio_exthost.runtime.text import AssistantText
 
@@ -56,6 +59,10 @@ class Run:
         self.parent = parent
         self.agent = agent
         self.is_closed: bool = False
+        self.turn_id: str | None = None
+        """The turn that has begun last."""
+        self._requests: list[str] = []
+        self._request_count = 0
         self._compactions = 0
 
     @contextmanager
@@ -94,6 +101,36 @@ class Run:
         if self.is_closed:
             raise ClosedError(f"run {self.id!r} has ended")
 
+    @property
+    def request_id(self) -> str | None:
+        """The request to the model that was opened last and is open; None outside of one."""
+        return self._requests[-1] if self._requests else None
+
+    @contextmanager
+    def open_request(self, request_id: str | None = None) -> Iterator[str]:
+        """One request to the model, and the tool calls that follow from it; its id.
+
+        Leaving ends what extensions registered for this request.
+
+        Raises:
+          ValueError: A request of that id is open in the session.
+          ClosedError: The run has ended.
+        """
+        self._check_open()
+        self._request_count += 1
+        request_id = request_id or f"{self.id}-request-{self._request_count}"
+        session = self.session
+        if request_id in session.requests:
+            raise ValueError(f"a request {request_id!r} is open already")
+        session.requests[request_id] = self
+        self._requests.append(request_id)
+        try:
+            yield request_id
+        finally:
+            self._requests.remove(request_id)
+            del session.requests[request_id]
+            session.registrations.dispose_scope(Scope.REQUEST, request_id)
+
     # --- points ---
 
     def prompt_submitted(self, text: str, *, queued: bool = False, image_count: int = 0) -> None:
@@ -109,16 +146,16 @@ class Run:
     async def system_prompt(self, base: str) -> str:
         """The system prompt as extensions want it; begin each time with your own unmodified one.
 
+        First the sections that extensions have registered for this model and client are appended, highest priority first,
+        each after an empty line; then who intercepts `before_agent_start` is asked, and may replace the whole of it.
+
         Raises:
           PayloadError: It is longer than `limits.system_prompt_bytes`.
         """
         self._check_open()
-        limit = self.session.host.config.limits.system_prompt_bytes
-        if len(base.encode("utf-8", "surrogatepass")) > limit:
-            raise PayloadError(f"the system prompt has more than {limit} bytes")
         session = self.session
         body = {
-            "system_prompt": clean_text(base),
+            "system_prompt": self._with_sections(base),
             "session_id": session.id,
             "agent_run_id": self.id,
             "cwd": clean_text(str(session.cwd)),
@@ -128,12 +165,37 @@ class Run:
         verdict = await session.intercept("before_agent_start", body)
         return str(verdict.value["system_prompt"])
 
+    def _with_sections(self, base: str) -> str:
+        """The prompt with the extensions' sections; one that does not fit is left out, and its extension told of."""
+        session = self.session
+        limit = session.host.config.limits.system_prompt_bytes
+        whole = clean_text(base)
+        size = len(whole.encode())
+        if size > limit:
+            raise PayloadError(f"the system prompt has more than {limit} bytes")
+        sections = session.registrations.prompt_sections(
+            session.model.provider, session.model.model, session.is_interactive, **where(self)
+        )
+        for record, section in sections:
+            more = f"\n\n{section.text}" if whole else section.text
+            if size + len(more.encode()) > limit:
+                record.registration.value.instance.report(
+                    Code.SECTION_LEFT_OUT,
+                    Severity.WARNING,
+                    f"prompt section {section.section_id!r}: the system prompt would have more than {limit} bytes",
+                )
+                continue
+            whole += more
+            size += len(more.encode())
+        return whole
+
     async def turn_start(self, step: int) -> Verdict:
         """A step of the model begins: tells `turn_start`, then asks whether it may.
 
         Where the verdict is blocked, do not call the model; its reason is for the user.
         """
         self._check_open()
+        self.turn_id = f"{self.id}-turn-{step}"
         self.emit(Event.TURN_START, {"step": step})
         return await self.session.intercept(Event.TURN_START, self.about({"step": step}))
 

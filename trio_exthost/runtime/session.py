@@ -8,27 +8,32 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Diagnostic, Severity
-from trio_exthost.effects import Change, DisposeCause, EffectLedger, Scope
+from trio_exthost.effects import Change, DisposeCause, EffectKind, EffectLedger, EffectRecord, Scope
 from trio_exthost.errors import ClosedError
 from trio_exthost.hooks import INTERCEPT_POINTS, Event
 from trio_exthost.policy import Verdict
 from trio_exthost.runtime import chain, commands, toolcall
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.fanout import Fanout
+from trio_exthost.runtime.guards import ReservedNames
 from trio_exthost.runtime.instance import Instance
+from trio_exthost.runtime.invocation import Invocation, where
 from trio_exthost.runtime.loading import Loader
+from trio_exthost.runtime.models import ModelCatalogue
+from trio_exthost.runtime.outcomes import CommandOutcome
 from trio_exthost.runtime.panels import Panel, Panels
 from trio_exthost.runtime.registration import Registrar
+from trio_exthost.runtime.registrations import Registrations
 from trio_exthost.runtime.results import ToolResult, clean_text
 from trio_exthost.runtime.run import AgentRef, Run
 from trio_exthost.runtime.status import ExtensionRow, LoadReport
 from trio_exthost.runtime.toolcall import ToolCall
-from trio_exthost.runtime.tools import HostTool, Invocation, ToolInfo, info_of_extension_tool
+from trio_exthost.runtime.tools import HostTool, ToolInfo
 from trio_exthost.runtime.views import Views
-from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
@@ -52,6 +57,7 @@ class Session:
         model: ModelRef,
         confirm: Confirm | None,
         builtin_commands: Collection[str],
+        models: ModelCatalogue | None,
     ) -> None:
         self.host = host
         self.id = session_id
@@ -60,7 +66,20 @@ class Session:
         self.confirm = confirm
         self.host_tools: dict[str, HostTool] = {tool.name: tool for tool in tools}
         self.builtin_commands: frozenset[str] = frozenset(name.casefold() for name in builtin_commands)
-        self.ledger: EffectLedger = EffectLedger()
+        self.reserved: ReservedNames = ReservedNames(self)
+        self.registrations: Registrations = Registrations(
+            models=models,
+            secrets=host.secrets,
+            reserved=self.reserved.now,
+            publish=self._publish,
+            on_failure=lambda why: host.report(Code.CALLBACK_FAILED, Severity.ERROR, why, session=self),
+        )
+        """What extensions have registered, and the questions the agent may ask about it."""
+        self.ledger: EffectLedger = self.registrations.ledger
+        self.runs: dict[str, Run] = {}
+        """The runs that are open, by id."""
+        self.requests: dict[str, Run] = {}
+        """The requests that are open, by id, each with its run."""
         self.views: Views = Views()
         self._cwd_text = clean_text(str(self.cwd))  # a path need not be UTF-8, a frame must
         self.fanout: Fanout = Fanout(self, self._cwd_text)
@@ -186,11 +205,15 @@ class Session:
     ) -> ToolResult:
         """Run whoever owns the tool now: no events, no interceptors, no confirmation (`Run.tool_call` has them).
 
+        A tool that an extension registered as one that is never run is refused here, too.
+
         If this raises `trio.Cancelled`, a call that had not been written is withdrawn, one that had been is cancelled where
         the extension can be told.
 
         Raises:
           UnknownTool: Nobody has it.
+          GuardAbsent: The policy keeps the name for an extension that does not serve it now.
+          InvalidArguments: They do not match the schema it was registered with in the effect dialect.
           CallError: Its extension gave no usable answer; `may_have_run` says whether it can have begun.
           ClosedError: The session has ended.
         """
@@ -204,20 +227,28 @@ class Session:
         )
         return await invocation.invoke()
 
-    async def run_command(self, name: str, arguments: str | Mapping[str, Any] = "") -> commands.CommandOutcome:
+    async def run_command(
+        self, name: str, arguments: str | Mapping[str, Any] = "", *, run: Run | None = None
+    ) -> CommandOutcome:
         """Run a command of an extension; at most `deadlines.command_s`.
+
+        If this raises `trio.Cancelled`, a command that had not been written is withdrawn; one of the effect dialect that
+        had been is told (`cancel`), and its answer is dropped.
 
         Args:
           name: With or without its slash, in any case.
-          arguments: The rest of the line; a mapping is sent as JSON.
+          arguments: The rest of the line, or a mapping. A command of zot gets a mapping as JSON text; for a command of the
+            effect dialect a text is parsed as JSON, and both must match its schema.
+          run: The run it belongs to: commands bound to it are found, and it is told to the extension.
 
         Raises:
           UnknownCommand: Nobody has it.
+          InvalidArguments: They do not match its schema; it was not asked.
           CallError: No usable answer: `CallTimedOut`, `ExtensionExited`, `Overloaded`, ...
           ClosedError: The session has ended.
         """
         self._ensure_started()
-        return await commands.run_command(self, name, arguments)
+        return await commands.run_command(self, name, arguments, run)
 
     # --- snapshots ---
 
@@ -238,30 +269,35 @@ class Session:
             await self._changed.wait()
         return self._version
 
-    def tools(self) -> tuple[ToolInfo, ...]:
-        """Every tool there is now: the embedder's in their order, then the extensions' in order of registration."""
-        own = [ToolInfo(tool.name, tool.description, tool.schema) for tool in self.host_tools.values()]
-        records = sorted(self.views.tools.values(), key=lambda record: record.handle)
-        return (
-            *own,
-            *(
-                info_of_extension_tool(
-                    record.registration.value.descriptor, record.owner.extension_id, record.handle in self._activated
-                )
-                for record in records
-            ),
-        )
+    def tools(self, run: Run | None = None) -> tuple[ToolInfo, ...]:
+        """Every tool there is now, seen from a run if one is given.
 
-    def commands(self) -> tuple[commands.CommandInfo, ...]:
-        """Every command of an extension there is now, in order of registration."""
-        records = sorted(self.views.commands.values(), key=lambda record: record.handle)
-        return tuple(
-            commands.CommandInfo(
-                record.registration.value.descriptor.name,
-                record.registration.value.descriptor.description,
-                record.owner.extension_id,
+        The embedder's in their order, those an extension may override replaced where they stand, then the extensions' in
+        order of acceptance. A name that is kept for an extension which is not there is listed, not `active`, with its
+        `reserved_for`.
+        """
+        own = [(tool.name, ToolInfo(tool.name, tool.description, tool.schema)) for tool in self.host_tools.values()]
+
+        def offer(record: EffectRecord) -> ToolInfo:
+            info: ToolInfo = record.registration.value.descriptor.info(
+                record.owner.extension_id, is_activated=record.handle in self._activated
             )
-            for record in records
+            return info
+
+        offered = self.registrations.merge(own, offer, **where(run))
+        infos = {info.name: info for info in offered.tools}
+        for name, info in own:
+            if name in offered.reserved:
+                keepers = " and ".join(self.reserved.keepers(name))
+                infos[name] = attrs.evolve(info, active=False, reserved_for=keepers)
+        order = {name: place for place, (name, _) in enumerate(own)}
+        return tuple(sorted(infos.values(), key=lambda info: order.get(info.name, len(order))))
+
+    def commands(self, run: Run | None = None) -> tuple[commands.CommandInfo, ...]:
+        """Every command of an extension there is now, in order of acceptance; seen from a run if one is given."""
+        return tuple(
+            record.registration.value.descriptor.info(self, record.owner.extension_id)
+            for record in self.ledger.active_records(EffectKind.COMMAND, **where(run))
         )
 
     def panel(self, panel_id: str) -> Panel:
@@ -284,16 +320,23 @@ class Session:
         """Work off one request of the user; a sub-agent's run has a parent, and is told as such.
 
         Runs of a session may overlap. Leaving ends what extensions registered for this run.
+
+        Raises:
+          ValueError: A run of that id is open.
+          ClosedError: The session has ended.
         """
         self._ensure_started()
         self._runs += 1
         run = Run(self, run_id or f"{self.id}-run-{self._runs}", parent=parent, agent=agent)
-        with run.told():
-            try:
+        if run.id in self.runs:
+            raise ValueError(f"a run {run.id!r} is open already")
+        self.runs[run.id] = run
+        try:
+            with run.told():
                 yield run
-            finally:
-                if not self._is_closed:
-                    self.apply(self.ledger.dispose_scope(Scope.RUN, run.id, cause=DisposeCause.SCOPE))
+        finally:
+            del self.runs[run.id]
+            self.registrations.dispose_scope(Scope.RUN, run.id)
 
     def tool_call(
         self,
@@ -305,10 +348,11 @@ class Session:
         origin: str = "",
         chain: tuple[str, ...] = (),
         limit_s: float = float("inf"),
+        below: int | None = None,
     ) -> AbstractAsyncContextManager[ToolCall]:
         """One tool call from its proposal to its one result: see `Run.tool_call`."""
         return toolcall.open_tool_call(
-            self, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s
+            self, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s, below=below
         )
 
     # --- for the runtime ---
@@ -339,39 +383,26 @@ class Session:
         self._sequence += 1
         return self._sequence
 
-    def hello_ack(self, instance: Instance) -> to_extension.HelloAck:
-        """What an extension is told about its session."""
-        from trio_exthost.runtime.host import package_version  # noqa: PLC0415 - host imports this module
-
-        directory = clean_text(str(instance.candidate.directory))
-        return to_extension.HelloAck(
-            protocol_version=1,
-            zot_version=self.host.config.host_version or package_version(),
-            capabilities=("call_tool",),
-            provider=self.model.provider,
-            model=self.model.model,
-            cwd=self._cwd_text,
-            extension_dir=directory,
-            data_dir=directory,
-            host=self.host.config.host_name,
-        )
-
-    def apply(self, changes: Sequence[Change]) -> None:
+    def _publish(self, changes: Sequence[Change]) -> None:
         """All changes of one mutation of the ledger go into the views; then who wants to know is told."""
-        if not changes:
-            return
         if self.views.apply(changes):
             self.mark_changed()
             self.host.flusher.call_soon(self._tell_tools_changed)
+        for change in changes:
+            entry = change.record.registration.value
+            if entry.registration_id is not None:
+                entry.instance.declarations.on_change(change)
         if self.host.instrument is not None:
             self.host.instrument.effects_changed(self.id, tuple(changes))
 
     def activate_tools(self, names: Iterable[str]) -> None:
         """A result activates deferred tools; unknown names are ignored."""
-        handles = {record.handle for name in names if (record := self.views.tools.get(name)) is not None}
+        found = (self.ledger.active(EffectKind.TOOL, name) for name in names)
+        handles = {record.handle for record in found if record is not None}
         if not handles <= self._activated:
             # What has been disposed of meanwhile goes: handles are never used again, but the set should not grow.
-            self._activated = (self._activated | handles) & {record.handle for record in self.views.tools.values()}
+            there = {record.handle for record in self.ledger.active_records(EffectKind.TOOL)}
+            self._activated = (self._activated | handles) & there
             self.mark_changed()
             self.host.flusher.call_soon(self._tell_tools_changed)
 
@@ -408,7 +439,7 @@ class Session:
 
     def withdraw(self, instance: Instance, cause: DisposeCause) -> None:
         """Reverse everything an instance did here."""
-        self.apply(self.ledger.dispose_owner(instance.owner, cause=cause))
+        self.registrations.dispose_owner(instance.owner, cause)
         self.panels.close_all_of(instance)
 
     async def aclose(self) -> None:
@@ -419,7 +450,7 @@ class Session:
                 self.emit(Event.SESSION_END, {"reason": "shutdown"})
             self._is_closed = True
         await self.loader.stop_all()
-        self.ledger.dispose_all()
+        self.registrations.dispose_all()
 
 
 __all__ = ["Confirm", "Session"]

@@ -6,24 +6,25 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import msgspec
 import trio
 
+from trio_exthost.effects import ToolPermission
 from trio_exthost.errors import CallError, CallTimedOut, PayloadError
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.runtime.bodies import result_body
+from trio_exthost.runtime.invocation import Invocation, permission_of
+from trio_exthost.runtime.progress import ProgressQueue
 from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text
-from trio_exthost.runtime.tools import Invocation, Progress
+from trio_exthost.runtime.tools import Progress
 from trio_exthost.wire.depth import is_deeper
 from trio_exthost.wire.payload import find_fault
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Confirm, Session
-
-PROGRESS_KEPT = 64
-"""Progress notes that wait for a reader; then the oldest go."""
 
 
 class ToolCall:
@@ -40,6 +41,7 @@ class ToolCall:
         origin: str,
         chain: tuple[str, ...],
         limit_s: float,
+        below: int | None,
     ) -> None:
         self.session = session
         self.run = run
@@ -58,10 +60,10 @@ class ToolCall:
         """Why the arguments cannot be used, or nothing."""
         self._chain = chain
         self._limit_s = limit_s
+        self._below = below
         self._raw = clean_text(arguments) if isinstance(arguments, str) else ""
-        channel = trio.open_memory_channel[Progress](PROGRESS_KEPT)
-        self._send_progress = channel[0]
-        self.progress: trio.MemoryReceiveChannel[Progress] = channel[1]
+        self._progress = ProgressQueue()
+        self.progress: trio.MemoryReceiveChannel[Progress] = self._progress.receive
         """Receives what the running tool tells; it ends with the call."""
         self._original = self._parse(arguments)
 
@@ -101,12 +103,26 @@ class ToolCall:
         if self.problem:
             await trio.lowlevel.checkpoint()
             return
-        self.verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin)
+        if self._permission is ToolPermission.BLOCK:
+            await trio.lowlevel.checkpoint()
+            self.verdict = attrs.evolve(
+                self.verdict, reason=f"tool {self.name!r} is registered as one that is never run"
+            )
+            return
+        verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin)
+        if verdict.allowed and self._permission is ToolPermission.PROMPT:
+            verdict = attrs.evolve(verdict, outcome=Outcome.ASK, reason=f"tool {self.name!r} wants each call confirmed")
+        self.verdict = verdict
+
+    @property
+    def _permission(self) -> ToolPermission:
+        """The class of whoever would run it now."""
+        return permission_of(self.session, self.name, self.run)
 
     @trio.lowlevel.enable_ki_protection
     def _leave(self, error: BaseException | None) -> None:
         """Exactly one `tool_result`; synchronous, so that a cancelled call has one too."""
-        self._send_progress.close()
+        self._progress.close()
         result = self.result
         if result is None:
             result = ToolResult.error("cancelled", ToolStatus.CANCELLED)
@@ -194,7 +210,10 @@ class ToolCall:
             return self.verdict.reason
         if self.confirmed is False:
             return "the user did not allow this call"
-        if self.verdict.outcome is Outcome.ASK and self.confirmed is None:
+        permission = self._permission  # whoever serves the name now need not be who did when the chain was asked
+        if permission is ToolPermission.BLOCK:
+            return f"tool {self.name!r} is registered as one that is never run"
+        if self.confirmed is None and (self.verdict.outcome is Outcome.ASK or permission is ToolPermission.PROMPT):
             return "an extension wants the user asked about this call, and nobody was"
         return ""
 
@@ -237,17 +256,9 @@ class ToolCall:
             origin=self.origin,
             chain=self._chain,
             limit_s=self._limit_s,
-            send_progress=self._note_progress,
+            below=self._below,
+            send_progress=self._progress.put,
         )
-
-    def _note_progress(self, progress: Progress) -> None:
-        try:
-            self._send_progress.send_nowait(progress)
-        except trio.WouldBlock:
-            self.progress.receive_nowait()
-            self._send_progress.send_nowait(progress)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            """Nobody listens (any more)."""
 
 
 @asynccontextmanager
@@ -261,9 +272,12 @@ async def open_tool_call(
     origin: str,
     chain: tuple[str, ...],
     limit_s: float,
+    below: int | None,
 ) -> AsyncIterator[ToolCall]:
     """A tool call from its proposal to its result: see `Run.tool_call`."""
-    call = ToolCall(session, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s)
+    call = ToolCall(
+        session, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s, below=below
+    )
     error: BaseException | None = None
     try:
         await call._enter()  # noqa: SLF001 - its own module

@@ -1,22 +1,17 @@
-"""Tools: the embedder's own, the extensions', and who owns a name now."""
+"""Tools as the embedder sees them: its own, and what it can offer to the model."""
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
-import trio
 
-from trio_exthost.errors import CallAborted, PayloadError, UnknownTool
-from trio_exthost.runtime.calls import Request, call, outcome_of
-from trio_exthost.runtime.results import ToolResult, from_frame
-from trio_exthost.wire import from_extension, to_extension
+from trio_exthost.effects import ToolPermission
+from trio_exthost.runtime.results import ToolResult
 
 if TYPE_CHECKING:
-    from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Session
 
@@ -25,10 +20,12 @@ if TYPE_CHECKING:
 class Progress:
     """What a running tool says about how far it is."""
 
-    text: str = ""
-    """A status line; replaces the one before."""
+    text: str | None = None
+    """A status line; replaces the one before. None keeps it."""
     fraction: float | None = None
     """How far, 0 to 1."""
+    output: str = ""
+    """More of its output, to be appended to what came before."""
 
 
 @attrs.frozen(eq=False)
@@ -106,115 +103,9 @@ class ToolInfo:
     """Groups tools; the extension's name where it gave none."""
     active: bool = True
     """Whether to offer it to the model now; a deferred one is not, until a tool's result has activated it."""
-
-
-def info_of_extension_tool(frame: from_extension.RegisterTool, extension: str, is_activated: bool) -> ToolInfo:
-    """A registered tool as the agent offers it; `is_activated` where a result has activated it."""
-    exposure = frame.exposure or ("deferred" if frame.deferred else "")
-    return ToolInfo(
-        name=frame.name,
-        description=frame.description,
-        schema=frame.schema,
-        extension=extension,
-        interactive=frame.interactive,
-        exposure=exposure,
-        output_schema=frame.output_schema,
-        namespace=frame.namespace or extension,
-        active=exposure != "deferred" or is_activated,
-    )
-
-
-@attrs.frozen(eq=False, kw_only=True)
-class Invocation:
-    """One call of a tool, whoever owns it."""
-
-    session: Session
-    tool_id: str
-    name: str
-    arguments: Mapping[str, Any]
-    run: Run | None = None
-    origin: str = ""
-    chain: tuple[str, ...] = ()
-    """Names down to the caller, this tool not included."""
-    limit_s: float = math.inf
-    """Bound of whoever asks, over the tool's own."""
-    send_progress: Callable[[Progress], None] = lambda progress: None  # noqa: ARG005 - nobody listens
-
-    async def invoke(self) -> ToolResult:
-        """Run whoever owns the name now.
-
-        Raises:
-          UnknownTool: Nobody does.
-          CallError: Its extension gave no usable answer.
-        """
-        host_tool = self.session.host_tools.get(self.name)
-        if host_tool is not None:
-            return await self._invoke_host_tool(host_tool)
-        record = self.session.views.tools.get(self.name)
-        if record is None:
-            raise UnknownTool(
-                f"nobody has a tool {self.name!r}",
-                may_have_run=False,
-                hint="its extension may have ended: see session.extensions()",
-            )
-        value = record.registration.value
-        return await self._invoke_extension_tool(value.instance, value.descriptor)
-
-    async def _invoke_host_tool(self, tool: HostTool) -> ToolResult:
-        context = ToolContext(
-            session=self.session,
-            run=self.run,
-            tool_id=self.tool_id,
-            origin_extension=self.origin,
-            chain=(*self.chain, self.name),
-            send_progress=self.send_progress,
-        )
-        return ToolResult.of(await tool(dict(self.arguments), context))
-
-    async def _invoke_extension_tool(self, instance: Instance, frame: from_extension.RegisterTool) -> ToolResult:
-        if not isinstance(self.arguments, Mapping):
-            raise PayloadError(f"arguments of tool {self.name!r} must be an object", extension=instance.name)
-        if frame.interactive and not self.session.is_interactive:
-            raise CallAborted(
-                f"tool {self.name!r} needs a person, and this session has none",
-                extension=instance.name,
-                may_have_run=False,
-            )
-        own_s = instance.manifest.exthost.tool_timeout_s or instance.deadlines.tool_s
-        own_s = math.inf if frame.interactive else min(own_s, instance.deadlines.tool_maximum_s)
-        issued: list[str] = []
-
-        def on_issued(correlation_id: str) -> None:
-            issued.append(correlation_id)
-            instance.nested.open_parent(correlation_id, (*self.chain, self.name), self.run)
-
-        begun = trio.current_time()
-        error: BaseException | None = None
-        try:
-            answer = await call(
-                instance,
-                Request(
-                    make_frame=lambda id: to_extension.ToolCall(id, self.name, self.arguments),
-                    expected=from_extension.ToolResult.TYPE,
-                    what=f"tool {self.name!r}",
-                    hint="a slow tool can ask for more: exthost.tool_timeout_s in its manifest",
-                    on_issued=on_issued,
-                    make_cancel=lambda id, _reason, _grace_s: (
-                        to_extension.ToolCancel(id) if "tool_cancel" in instance.capabilities else None
-                    ),
-                ),
-                min(own_s, self.limit_s),
-            )
-        except BaseException as exc:
-            error = exc
-            raise
-        finally:
-            for correlation_id in issued:
-                instance.nested.close_parent(correlation_id)
-            if (instrument := self.session.host.instrument) is not None:
-                instrument.call_ended(
-                    self.session.id, instance.name, "tool", self.name, outcome_of(error), trio.current_time() - begun
-                )
-        if answer.activate_tools:
-            self.session.activate_tools(answer.activate_tools)
-        return from_frame(answer, instance.name, self.name)
+    label: str = ""
+    """For people; empty where there is none."""
+    permission: ToolPermission = ToolPermission.ALLOW
+    """Whether a call of it runs as it is, needs a person's yes, or never runs."""
+    reserved_for: str = ""
+    """The extension that has to serve it and is not there: a call is refused. Empty: it can be called."""

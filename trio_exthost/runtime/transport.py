@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.runtime.calls import cancel_all
 from trio_exthost.runtime.outbox import Outbox
 from trio_exthost.runtime.process import ExitStatus, Process
 from trio_exthost.runtime.pump import InputPipe, Sink
@@ -82,6 +83,7 @@ class Transport:
             on_stalled=instance.on_stalled,
             on_drop=instance.on_drop,
             on_full=throttle.set_full,
+            encode_gap=instance.encode_gap,
         )
         self.stdout: InputPipe = InputPipe(host.pump, self.process.stdout_fd, stdout)
         self.stderr: InputPipe = InputPipe(host.pump, self.process.stderr_fd, StderrSink(instance.log.write_stderr))
@@ -172,6 +174,7 @@ class Transport:
         """Waiting events go, a cut frame is finished, then `shutdown`, then the end of its stdin."""
         connection = self._instance.connection
         connection.stop()
+        cancel_all(self._instance, "shutdown", self._instance.deadlines.stop_grace_s)
         self.outbox.drop_events()
         if connection.phase is Phase.STOPPING:
             self._instance.post(to_extension.Shutdown())

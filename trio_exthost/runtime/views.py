@@ -1,4 +1,4 @@
-"""Views of the ledger: who is told, who is asked, who owns a tool or a command.
+"""Views of the ledger: who is told, who is asked.
 
 They are changed by nothing but the ledger's own changes, all of one mutation at once, and hold immutable tuples, replaced
 on change: what is being iterated while sending never changes under the loop.
@@ -24,7 +24,9 @@ class Entry:
     instance: Instance
     """Who registered it."""
     descriptor: Any
-    """What: a frame, or the name of an event."""
+    """What: the name of an event, a tool or command that can be run, or a descriptor of the effect dialect."""
+    registration_id: int | None = None
+    """The extension's own number of it, in the effect dialect."""
 
 
 class Views:
@@ -35,10 +37,6 @@ class Views:
         """Instances told about an event, in catalogue order."""
         self.interceptors: dict[str, tuple[Instance, ...]] = {}
         """Instances asked at a point: manifest priority descending, catalogue order, registration sequence."""
-        self.tools: dict[str, EffectRecord] = {}
-        """The record in force of each tool."""
-        self.commands: dict[str, EffectRecord] = {}
-        """The record in force of each command, by its name in lower case."""
         self._listening: dict[tuple[EffectKind, str], dict[int, EffectRecord]] = {}
 
     def apply(self, changes: Iterable[Change]) -> bool:
@@ -50,7 +48,6 @@ class Views:
             if kind in (EffectKind.SUBSCRIPTION, EffectKind.INTERCEPTION):
                 stale.add(self._listen(change))
             elif kind in (EffectKind.TOOL, EffectKind.COMMAND):
-                self._offer(self.tools if kind is EffectKind.TOOL else self.commands, change)
                 offers_changed = True
         for kind, event in stale:
             self._rebuild(kind, event)
@@ -65,14 +62,6 @@ class Views:
         else:
             records.pop(change.record.handle, None)
         return place
-
-    @staticmethod
-    def _offer(table: dict[str, EffectRecord], change: Change) -> None:
-        key = change.record.registration.key
-        if change.action in (ChangeAction.ACCEPTED, ChangeAction.RESTORED):
-            table[key] = change.record
-        elif (current := table.get(key)) is not None and current.handle == change.record.handle:
-            del table[key]
 
     def _rebuild(self, kind: EffectKind, event: str) -> None:
         records = self._listening[kind, event].values()

@@ -1,0 +1,161 @@
+"""Invoking a registration of the effect dialect: the envelope that goes out, and the answer, applied wholly or not at all.
+
+An answer is applied on arrival, before the next frame of the stream is looked at: what it disposes of is gone when the
+extension's next `register` comes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from trio_exthost.effects import EffectRecord
+from trio_exthost.errors import CallError, MalformedReply, RemoteError
+from trio_exthost.runtime.calls import Request, call
+from trio_exthost.runtime.patience import Patience
+from trio_exthost.runtime.results import clean_text
+from trio_exthost.wire import effects_from_extension as inbound
+from trio_exthost.wire import effects_to_extension as outbound
+from trio_exthost.wire.values import ABSENT
+from trio_exthost.wire.words import CancelReason
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.run import Run
+
+MAX_ACTIONS = 64
+"""Actions in one answer."""
+DURABLE = frozenset({"set_state", "add_state", "delete_state", "append_custom_event", "append_model_context"})
+"""Kinds of actions that store something."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Invoked:
+    """What is invoked, and how its answer is read."""
+
+    record: EffectRecord
+    """The registration."""
+    event: str
+    """`command`, `tool`, `policy`, `migration`, or a point of the agent's life."""
+    payload: Mapping[str, Any]
+    """What it is about."""
+    what: str
+    """Named in errors."""
+    read: Callable[[Any], Any]
+    """Makes the caller's value of the answer's; raises `MalformedReply` where it is not usable."""
+    run: Run | None = None
+    """The run it belongs to."""
+    message_id: str = ""
+    """The model's message it belongs to, if any."""
+    tool_call_id: str = ""
+    """The tool call it belongs to, if any."""
+    hint: str = ""
+    """What to do about a time-out."""
+    grace_s: float = 0.0
+    """After the deadline, so long for a partial answer."""
+    on_issued: Callable[[str], None] | None = None
+    """As `Request.on_issued`."""
+    on_progress: Callable[[inbound.Progress], None] | None = None
+    """As `Request.on_progress`."""
+
+
+async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> Any:
+    """Send an `invoke` and wait for its `invoke_result`; as `calls.call`.
+
+    Raises:
+      RemoteError: It answered that it failed; nothing of the answer was applied.
+      MalformedReply: A part of the answer is not usable, so nothing of it was applied.
+      CallError: As `calls.call`; with code `persistence_unavailable` where it wants to store something and nothing can.
+    """
+    registration_id = invoked.record.registration.value.registration_id
+    envelope = envelope_for(instance, invoked)
+    deadline_ms = math.ceil(patience.limit_s * 1000)
+    return await call(
+        instance,
+        Request(
+            make_frame=lambda id: outbound.Invoke(id, registration_id, envelope, deadline_ms),
+            expected=inbound.InvokeResult.TYPE,
+            what=invoked.what,
+            hint=invoked.hint,
+            accept=lambda frame: _apply(instance, invoked, frame),
+            on_issued=invoked.on_issued,
+            on_progress=invoked.on_progress,
+            make_cancel=lambda id, reason, grace_s: outbound.Cancel(
+                id, CancelReason(reason), math.ceil(grace_s * 1000)
+            ),
+            grace_s=invoked.grace_s,
+        ),
+        patience,
+    )
+
+
+def envelope_for(instance: Instance, invoked: Invoked) -> outbound.Envelope:
+    """The envelope of one invocation; draws the session's next sequence number."""
+    session, run = instance.session, invoked.run
+    return outbound.Envelope(
+        event=invoked.event,
+        context=outbound.Context(
+            extension_id=instance.name,
+            session_id=session.id,
+            cwd=clean_text(str(session.cwd)),
+            sequence=session.next_sequence(),
+            scope=outbound.InvocationScope(
+                run_id=run.id if run is not None else None,
+                parent_run_id=run.parent.id if run is not None and run.parent is not None else None,
+                turn_id=run.turn_id if run is not None else None,
+                request_id=run.request_id if run is not None else None,
+                message_id=invoked.message_id or None,
+                tool_call_id=invoked.tool_call_id or None,
+            ),
+            agent=(outbound.Agent(run.agent.id, run.agent.name) if run is not None and run.agent is not None else None),
+            model=(
+                outbound.Model(session.model.provider, session.model.model)
+                if session.model.provider or session.model.model
+                else None
+            ),
+            has_interactive_client=session.is_interactive,
+        ),
+        payload=invoked.payload,
+    )
+
+
+def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult) -> Any:
+    """Check all of an answer, then do all of it; the caller's value."""
+    if frame.error is not None:
+        raise RemoteError(
+            f"{invoked.what} failed: {frame.error.message} [{frame.error.code}]",
+            extension=instance.name,
+        )
+    if frame.decision is not None:
+        raise MalformedReply(f"{invoked.what}: only a gate may decide", extension=instance.name)
+    value = invoked.read(None if frame.value is ABSENT else frame.value)
+    unknown = [each for each in frame.dispose if not instance.declarations.knows(each)]
+    if unknown:
+        raise MalformedReply(
+            f"{invoked.what}: it disposes of registration {unknown[0]}, which it never made", extension=instance.name
+        )
+    _check_actions(instance, invoked.what, frame)
+    for registration_id in frame.dispose:
+        instance.declarations.dispose(registration_id)
+    return value
+
+
+def _check_actions(instance: Instance, what: str, frame: inbound.InvokeResult) -> None:
+    if len(frame.actions) > MAX_ACTIONS:
+        raise MalformedReply(
+            f"{what}: {len(frame.actions)} actions in one answer, of {MAX_ACTIONS} allowed", extension=instance.name
+        )
+    kinds = [action.get("kind") for action in frame.actions]
+    for kind in kinds:
+        if kind not in DURABLE:
+            raise MalformedReply(f"{what}: an action {kind!r:.80} has no place here", extension=instance.name)
+    if kinds:
+        raise CallError(
+            f"{what}: it wants to store something ({kinds[0]}), and extension state persistence is unavailable; "
+            "nothing of its answer was applied",
+            extension=instance.name,
+            code="persistence_unavailable",
+        )
