@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 from runtime.fakes import assert_nothing_left, codes, serve, world
 from runtime.puppets import (
     ALL,
@@ -29,6 +33,8 @@ from trio_exthost import (
     CallError,
     CallTimedOut,
     Deadlines,
+    DisposedHandle,
+    EffectKind,
     ExtensionPolicy,
     InMemoryModelCatalogue,
     Limits,
@@ -39,6 +45,7 @@ from trio_exthost import (
     RemoteError,
     SimpleTool,
     Success,
+    ToolContext,
     ToolStatus,
 )
 
@@ -311,6 +318,85 @@ async def test_an_overridden_name_is_kept_while_its_extension_is_gone_unless_the
                 await session.wait_changed(session.version)
             assert ("is kept for p (failed: it exited by itself" in await ran()) == is_kept
             assert listed() == ((None, False, "p") if is_kept else (None, True, ""))
+
+
+async def test_merged_tools_are_tools_and_end_with_their_record(tmp_path, autojump_clock) -> None:
+    async def own(arguments):
+        await trio.lowlevel.checkpoint()
+        return "own"
+
+    base = [SimpleTool(name, "", {"type": "object"}, own) for name in ("read", "t")]
+    async with one_puppet(tmp_path) as session:
+        await do(
+            session,
+            register(1, "tool", tool("t")),
+            register(2, "tool", tool("u", description="of the puppet")),
+            answer(2, result(text_value("ran"))),
+        )
+        merged = session.registrations.merge_tools(base)
+        assert [each.name for each in merged.tools] == ["read", "t", "u"]
+        assert [(clash.name, clash.extension) for clash in merged.clashes] == [("t", "p")]
+        last = merged.tools[-1]
+        assert (last.description, last.schema) == ("of the puppet", {"type": "object"})
+        context = ToolContext(session, None, "call-1")
+        assert (await last({}, context)).text == "ran"
+        await do(session, {"type": "dispose", "registration_id": 2})
+        with pytest.raises(DisposedHandle):
+            await last({}, context)
+        assert [each.name for each in session.registrations.merge_tools(base).tools] == ["read", "t"]
+        assert [each.name for each in merged.tools] == ["read", "t", "u"]
+
+
+@given(st.lists(st.sampled_from(["emit", "register", "tool", "command", "run"]), max_size=30))
+def test_sequence_numbers_grow_over_everything_that_draws_one(acts) -> None:
+    async def main(folder: Path) -> None:
+        async with world(folder) as (around, host):
+            around.add("p", subscribed_puppet, permissions=ALL)
+            async with host.open_session("s") as session:
+                await session.load_all()
+                await do(session, register(1, "tool", tool("t")), register(2, "command", command("c")))
+                await do(session, answer(1, result(text_value("x"))), answer(2, result({"status": "success"})))
+                drawn = []
+                for number, act in enumerate(acts, 3):
+                    match act:
+                        case "emit":
+                            drawn.append(session.emit("tick"))
+                        case "register":
+                            await do(session, register(number, "prompt_section", section(f"s{number}", "x")))
+                            drawn.append(
+                                session.ledger.active_records(EffectKind.PROMPT_SECTION)[-1].registration.sequence
+                            )
+                        case "tool":
+                            await session.call_tool("t", {}, tool_id="id")
+                        case "command":
+                            await session.run_command("c")
+                        case "run":
+                            drawn.append(session.next_sequence())
+                await do(session)
+            seen = [
+                frame["sequence"] if frame["type"] == "event" else frame["envelope"]["context"]["sequence"]
+                for frame in around.guests["p"].received
+                if frame["type"] in ("event", "invoke") and frame.get("event") != "session_end"
+            ]
+            assert seen == sorted(set(seen))
+            assert drawn == sorted(set(drawn))
+            assert len([act for act in acts if act in ("emit", "tool", "command")]) == len(seen)
+
+    with tempfile.TemporaryDirectory() as folder:
+        trio.run(main, Path(folder), clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+async def subscribed_puppet(guest) -> None:
+    """A puppet that is told about `tick`, too."""
+    send = guest.send
+
+    def send_with_subscription(**frame) -> None:
+        if frame["type"] == "ready":
+            send(type="subscribe", events=["tick"])
+        send(**frame)
+
+    guest.send = send_with_subscription
+    await puppet(guest)
 
 
 async def test_requests_the_host_has_nothing_for_are_answered(tmp_path, autojump_clock) -> None:

@@ -13,18 +13,70 @@ import trio
 from trio_exthost.effects import EffectRecord, Tool, ToolPermission, read_tool_answer
 from trio_exthost.errors import CallAborted, CallTimedOut, InvalidArguments, MalformedReply, PayloadError
 from trio_exthost.runtime.calls import Request, call, outcome_of
+from trio_exthost.runtime.invocation import Invocation
 from trio_exthost.runtime.invoking import Invoked, invoke
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.results import ToolResult, ToolStatus, cut_text, from_blocks, from_frame
-from trio_exthost.runtime.tools import Progress, ToolInfo
+from trio_exthost.runtime.tools import Progress, ToolContext, ToolInfo
 from trio_exthost.wire import effects_from_extension, from_extension, to_extension
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
-    from trio_exthost.runtime.invocation import Invocation
 
 GRACE_S = 1.0
 """After its deadline and `cancel`, so long for what a tool has by then; its answer is kept as a partial result."""
+
+
+@attrs.frozen(eq=False)
+class ExtensionTool:
+    """A registered tool as an object like the agent's own (a `HostTool`); `Registrations.merge_tools` makes it."""
+
+    record: EffectRecord
+    """What was registered."""
+
+    @property
+    def info(self) -> ToolInfo:
+        """As the agent offers it."""
+        registration = self.record.registration
+        info: ToolInfo = registration.value.descriptor.info(self.record.owner.extension_id, is_activated=True)
+        return info
+
+    @property
+    def name(self) -> str:
+        """As the model calls it."""
+        return self.record.registration.key
+
+    @property
+    def description(self) -> str:
+        """For the model."""
+        return self.info.description
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """JSON Schema of its arguments."""
+        return self.info.schema
+
+    async def __call__(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Run it, without events, interceptors or confirmation.
+
+        Raises:
+          DisposedHandle: The extension has taken it back since, or is gone.
+          CallError: As `Session.call_tool`.
+        """
+        session = context.session
+        record = session.ledger.record(self.record.handle)
+        invocation = Invocation(
+            session=session,
+            tool_id=context.tool_id,
+            name=self.name,
+            arguments=arguments,
+            run=context.run,
+            origin=context.origin_extension,
+            chain=context.chain,
+            send_progress=context.send_progress,
+        )
+        result: ToolResult = await record.registration.value.descriptor.run(invocation, record)
+        return result
 
 
 NOTE_COST = 64

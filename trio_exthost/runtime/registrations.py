@@ -27,12 +27,14 @@ from trio_exthost.effects import (
     Updated,
 )
 from trio_exthost.errors import HostError, LedgerError, RegistrationRefused
+from trio_exthost.runtime.extension_tools import ExtensionTool
 from trio_exthost.runtime.externals import Externals
 from trio_exthost.runtime.merging import Merged, merge
 from trio_exthost.runtime.models import InMemoryModelCatalogue, ModelCatalogue
 
 if TYPE_CHECKING:
     from trio_exthost.effects import Contribution, PromptSection, RequestPolicy
+    from trio_exthost.runtime.tools import HostTool
 
 T = TypeVar("T")
 
@@ -240,6 +242,18 @@ class Registrations:
         ]
         found.sort(key=lambda each: (-each[1].priority, each[0].registration.sequence))
         return tuple(found)
+
+    def merge_tools(
+        self, base: Iterable[HostTool], *, run_id: str | None = None, request_id: str | None = None
+    ) -> Merged[HostTool]:
+        """The agent's tools and those of extensions as one list of tools; changes nothing, and is the same each time.
+
+        Overridden tools are replaced where they stand, the others follow in order of acceptance. A tool whose name the
+        agent has and that overrides nothing is a clash, and left out; so is every tool of a name that is kept for an
+        extension which does not serve it.
+        """
+        own = [(tool.name, tool) for tool in base]
+        return self.merge(own, ExtensionTool, run_id=run_id, request_id=request_id)
 
     def merge(
         self,

@@ -49,9 +49,17 @@ class ToolContext:
 class HostTool(Protocol):
     """A tool the embedder brings. Any object with these attributes will do."""
 
-    name: str
-    description: str
-    schema: Mapping[str, Any]
+    @property
+    def name(self) -> str:
+        """As the model calls it."""
+
+    @property
+    def description(self) -> str:
+        """For the model."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """JSON Schema of its arguments."""
 
     async def __call__(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult | str:
         """Do it. What it raises becomes a failed result; `trio.Cancelled` propagates.
