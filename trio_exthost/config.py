@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from trio_exthost.errors import ConfigError
+from trio_exthost.mask import DEFAULT_MASK, check_pattern
 
 
 def _check(attribute: attrs.Attribute[Any], value: object, kinds: tuple[type, ...], wanted: str) -> None:
@@ -148,6 +149,18 @@ def _paths_if_given(paths: Iterable[str | os.PathLike[str]] | None) -> tuple[Pat
     return None if paths is None else _paths(paths)
 
 
+def _patterns(patterns: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(patterns, str):
+        raise ConfigError(f"mask must be several patterns, not the text {patterns!r}", hint="write (pattern,)")
+    checked = tuple(patterns)
+    for index, pattern in enumerate(checked):
+        try:
+            check_pattern(pattern)
+        except ValueError as exc:
+            raise ConfigError(f"mask[{index}] {pattern!r} {exc}") from None
+    return checked
+
+
 @attrs.frozen(kw_only=True)
 class HostConfig:
     """Everything an embedder can set. Immutable; `attrs.evolve` makes a changed copy."""
@@ -172,6 +185,9 @@ class HostConfig:
     """Pass the host's whole environment on, secrets included. Off for a reason."""
     text_stream: str = attrs.field(default="hold", validator=attrs.validators.in_(("hold", "show")))
     """Whether assistant text waits for those who may hide or replace it (`hold`), or is shown as it streams (`show`)."""
+    mask: tuple[str, ...] = attrs.field(default=DEFAULT_MASK, converter=_patterns)
+    """Regular expressions of secrets, for explanations and the decision log. One found in a key hides the value under it; in
+    a text it hides what it matches. `(*DEFAULT_MASK, "...")` adds to the default (`trio_exthost.mask`)."""
     host_name: str = "trio-exthost"
     """Shown to extensions in `hello_ack`."""
     host_version: str = ""

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 
-SHOWN = 200
-"""Characters of one value or reason that an explanation shows."""
-
-
-def _plain(text: str) -> str:
-    """At most `SHOWN` characters of it, in one line, with whatever is not printable as an escape."""
-    head = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:SHOWN])
-    return head if len(text) <= SHOWN else f"{head}... ({len(text)} characters)"
+from trio_exthost.policy.diff import Diff, diff
+from trio_exthost.policy.shown import cut, masked_text, plain
 
 
 class Outcome(enum.Enum):
@@ -79,20 +73,91 @@ class Step:
     rewrite_ignored: bool = False
     """Whether it tried to change the value when it no longer could."""
 
-    def explain(self) -> str:
-        """This step in a line: no control characters, values and reasons cut to `SHOWN` characters each."""
-        words = f"{_plain(self.extension)} {self.kind.value.replace('_', ' ')}"
-        if self.is_again:
-            words += " (asked again about the final value)"
-        if self.kind is StepKind.REWROTE:
-            words += f": {_plain(repr(self.before))} -> {_plain(repr(self.after))}"
-        if self.reason:
-            words += f": {_plain(self.reason)}"
-        if self.policy is not None:
-            words += f" [policy: {self.policy.value}]"
-        if self.rewrite_ignored:
-            words += " [rewrite ignored]"
-        return f"{words} ({self.seconds * 1000:.1f} ms)"
+    rule: str = ""
+    """The rule of the policy that decided (`required_guard`), if one did and it is known."""
+    where: str = ""
+    """The place where that rule is written (`extensions.sandbox.required`), if it is known."""
+
+    def diff(self, mask: Sequence[str] | None = None) -> Diff:
+        """What it changed, masked; see `policy.diff.diff`."""
+        return diff(self.before, self.after, mask=mask) if self.kind is StepKind.REWROTE else Diff()
+
+    def explain(self, mask: Sequence[str] | None = None) -> str:
+        """This step in a line: what it changed rather than the whole value, cut, without control characters.
+
+        Args:
+          mask: Regular expressions of secrets; the default ones if not given, nothing is masked if empty.
+        """
+        return step_line(self, plain(masked_text(self.reason, mask)), self.diff(mask))
+
+
+class ExplainedStep(Protocol):
+    """What a line about a step is made of, besides its reason and its diff."""
+
+    @property
+    def extension(self) -> str:
+        """Who."""
+
+    @property
+    def kind(self) -> StepKind:
+        """What it did."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+    @property
+    def policy(self) -> OnFailure | None:
+        """The policy that decided in its place."""
+
+    @property
+    def is_again(self) -> bool:
+        """Whether it was asked a second time."""
+
+    @property
+    def rewrite_ignored(self) -> bool:
+        """Whether it tried to change the value when it no longer could."""
+
+    @property
+    def rule(self) -> str:
+        """The rule that decided."""
+
+    @property
+    def where(self) -> str:
+        """Where that rule is written."""
+
+
+def step_line(step: ExplainedStep, reason: str, changes: Diff) -> str:
+    """A step in a line. The reason may be shown as it is."""
+    words = f"{plain(cut(step.extension))} {step.kind.value.replace('_', ' ')}"
+    if step.is_again:
+        words += " (asked again about the final value)"
+    if step.kind is StepKind.REWROTE:
+        words += f" {changes.explain()}"
+    if reason:
+        words += f": {reason}"
+    rule = ": ".join(plain(cut(each)) for each in (step.rule, step.where) if each)
+    if step.policy is not None:
+        words += f" [policy: {step.policy.value}{'; ' if rule else ''}{rule}]"
+    elif rule:
+        words += f" [{rule}]"
+    if step.rewrite_ignored:
+        words += " [rewrite ignored]"
+    return f"{words} ({step.seconds * 1000:.1f} ms)"
+
+
+def verdict_text(
+    *, event: str, outcome: Outcome, by: str | None, code: str, reason: str, hint: str, steps: Sequence[str]
+) -> str:
+    """A head, a line per step, and the way out. Reason, hint and steps may be shown as they are."""
+    head = f"{plain(cut(event))}: {outcome.value}"
+    if by is not None:
+        head += f" by {plain(cut(by))}"
+    if code:
+        head += f" [{plain(cut(code))}]"
+    if reason:
+        head += f": {reason}"
+    return "\n".join([head, *(f"  {step}" for step in steps), *([f"  way out: {hint}"] if hint else [])])
 
 
 @attrs.frozen
@@ -113,6 +178,10 @@ class Verdict:
     """Who refused."""
     steps: tuple[Step, ...] = ()
     """Everybody's part, in order."""
+    code: str = ""
+    """A stable word for why it was refused or is asked (`guard_absent`), where there is one."""
+    hint: str = ""
+    """The way out, in a sentence, where one is known."""
 
     @property
     def allowed(self) -> bool:
@@ -124,11 +193,18 @@ class Verdict:
         """Somebody, or the policy in somebody's place, refused."""
         return self.outcome is Outcome.BLOCK
 
-    def explain(self) -> str:
-        """The whole of it for a person: a head, then a line per step; safe to print, as `Step.explain` is."""
-        head = f"{self.event}: {self.outcome.value}"
-        if self.by is not None:
-            head += f" by {_plain(self.by)}"
-        if self.reason:
-            head += f": {_plain(self.reason)}"
-        return "\n".join([head, *(f"  {step.explain()}" for step in self.steps)])
+    def explain(self, mask: Sequence[str] | None = None) -> str:
+        """The whole of it for a person: a head, a line per step, and the way out if one is known; safe to print.
+
+        Args:
+          mask: Regular expressions of secrets (`HostConfig.mask`); the default ones if not given, nothing is masked if empty.
+        """
+        return verdict_text(
+            event=self.event,
+            outcome=self.outcome,
+            by=self.by,
+            code=self.code,
+            reason=plain(masked_text(self.reason, mask)),
+            hint=plain(masked_text(self.hint, mask)),
+            steps=[step.explain(mask) for step in self.steps],
+        )
