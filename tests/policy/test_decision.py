@@ -1,0 +1,154 @@
+"""Decisions: what the verdict says, small enough to keep, and the same again when read back."""
+
+import json
+import math
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import json_objects, json_values, text
+
+from trio_exthost import HostError
+from trio_exthost.policy import OnFailure, Outcome, Step, StepKind, Verdict
+from trio_exthost.policy.decision import ID_CHARACTERS, LINE_BYTES, Decision, DecisionError, DecisionStep, kept_id
+from trio_exthost.policy.diff import CHANGES, Diff
+
+seconds = st.floats(0, 1e6)
+steps = st.builds(
+    Step,
+    extension=text,
+    kind=st.sampled_from(StepKind),
+    seconds=seconds,
+    reason=text,
+    before=json_values,
+    after=json_values,
+    policy=st.none() | st.sampled_from(OnFailure),
+    is_again=st.booleans(),
+    rewrite_ignored=st.booleans(),
+    rule=text,
+    where=text,
+)
+verdicts = st.builds(
+    Verdict,
+    event=text,
+    outcome=st.sampled_from(Outcome),
+    value=json_objects,
+    original=json_objects | st.fixed_dictionaries({"tool_id": text, "tool_name": text}),
+    reason=text,
+    by=st.none() | text,
+    steps=st.lists(steps, max_size=3).map(tuple),
+    code=text,
+    hint=text,
+)
+masks = st.sampled_from([None, (), ("[0-9a-f]+",)])
+
+
+def decided(verdict, mask=None):
+    return Decision.of(verdict, time=1.5, session_id="s1", seconds=0.25, run_id="r1", mask=mask)
+
+
+@given(verdicts, masks, seconds, text)
+def test_decision_read_back_is_the_same(verdict, mask, number, name):
+    decision = Decision.of(verdict, time=number, session_id=name, seconds=number, run_id=name, mask=mask)
+    assert Decision.from_line(decision.to_line()) == decision
+    assert Decision.from_json(decision.to_json()) == decision
+    assert Decision.from_json(json.loads(json.dumps(decision.to_json()))) == decision
+
+
+@given(verdicts, masks)
+def test_decision_explains_itself_as_its_verdict_does(verdict, mask):
+    assert decided(verdict, mask).explain() == verdict.explain(mask)
+
+
+@given(verdicts)
+def test_line_is_one_line_of_ascii(verdict):
+    line = decided(verdict).to_line()
+    assert line.isascii()
+    assert line.decode().removesuffix("\n").isprintable()
+
+
+def test_ids_are_those_of_the_tool_call():
+    verdict = Verdict("tool_call", Outcome.BLOCK, {}, {"tool_id": "c1", "tool_name": "bash"}, "no", "guard")
+    assert decided(verdict).to_json() == {
+        "time": 1.5, "session_id": "s1", "run_id": "r1", "event": "tool_call", "tool_id": "c1", "tool_name": "bash",
+        "outcome": "block", "reason": "no", "by": "guard", "seconds": 0.25,
+    }  # fmt: skip
+    assert kept_id("x" * 1000) == "x" * ID_CHARACTERS
+    assert kept_id(7) == ""
+
+
+def test_size_of_a_line_is_bounded_however_large_the_values():
+    huge = {f"k{each}": {"t": ["y" * 10_000] * 1000} for each in range(1000)}
+    step = Step("e", StepKind.REWROTE, 0, "r" * 1_000_000, {}, huge)
+    decision = decided(Verdict("tool_call", Outcome.BLOCK, {}, {}, "r" * 1_000_000, "e", (step,), hint="h" * 1_000_000))
+    assert len(decision.steps[0].diff.changes) == CHANGES
+    assert len(decision.to_line()) < LINE_BYTES // 8
+
+
+def test_secrets_are_not_in_it():
+    step = Step("e", StepKind.REWROTE, 0, "API_KEY=abc123", {"x": "--token abc123"}, {"token": "abc123"})
+    verdict = Verdict("tool_call", Outcome.BLOCK, {}, {}, "password=abc123", "e", (step,), hint="secret: abc123")
+    assert b"abc123" not in decided(verdict).to_line()
+
+
+GOOD = Decision(
+    time=1,
+    session_id="s",
+    event="e",
+    outcome=Outcome.ALLOW,
+    steps=(DecisionStep(extension="x", kind=StepKind.ALLOWED),),
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"time": "now"}, "Expected `float`, got `str` - at `$.time`"),
+        ({"outcome": "perhaps"}, "Invalid enum value 'perhaps' - at `$.outcome`"),
+        ({"steps": [{"extension": "x"}]}, "missing required field `kind` - at `$.steps[0]`"),
+        ({"steps": [{"extension": "x", "kind": "allowed", "diff": {"changes": [{"path": [None]}]}}]}, "$.steps[0].diff.changes[0].path"),
+        ({"by": 1}, "$.by"),
+    ],
+)  # fmt: skip
+def test_wrong_field_is_named_with_file_and_line(change, words):
+    with pytest.raises(DecisionError) as caught:
+        Decision.from_json(GOOD.to_json() | change, path="d.jsonl", line=3)
+    assert str(caught.value).startswith("d.jsonl, line 3: is no decision: ")
+    assert words in str(caught.value)
+    assert (caught.value.path, caught.value.line, caught.value.code) == ("d.jsonl", 3, "decision_invalid")
+    assert isinstance(caught.value, HostError)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is no JSON"),
+        (b'{"time":1', "is no JSON"),
+        (b'{"time":NaN}', "NaN is not JSON"),
+        (b"\xff", "is no JSON"),
+        (b"[" * 100_000, "is no"),
+        (b'"' + b"x" * LINE_BYTES, f"more than {LINE_BYTES} bytes"),
+        (b"7", "is no decision: Expected `object`, got `int`"),
+    ],
+    ids=range(7),
+)
+def test_line_that_is_no_decision_is_refused(data, words):
+    with pytest.raises(DecisionError, match=f"^line 7: .*{words}"):
+        Decision.from_line(data, line=7)
+    with pytest.raises(DecisionError, match=f"^[^,]*{words}"):
+        Decision.from_line(data)
+
+
+def test_what_a_newer_program_added_is_ignored():
+    assert Decision.from_json(GOOD.to_json() | {"mood": "good"}) == GOOD
+
+
+def test_whole_seconds_are_read_as_seconds():
+    assert Decision.from_json({**GOOD.to_json(), "seconds": 2}).seconds == 2
+    assert math.isclose(Decision.from_line(attrs.evolve(GOOD, seconds=0.1).to_line()).seconds, 0.1)
+
+
+def test_step_that_changed_nothing_has_no_diff():
+    assert GOOD.steps[0].diff == Diff()
+    assert GOOD.to_json()["steps"] == [{"extension": "x", "kind": "allowed"}]
