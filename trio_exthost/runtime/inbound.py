@@ -24,11 +24,11 @@ def _hello(instance: Instance, frame: from_extension.Hello) -> None:
 
 
 def _register(instance: Instance, frame: Any) -> None:
-    instance.on_registration(frame)
+    instance.registering.take(frame)
 
 
 def _ready(instance: Instance, _frame: from_extension.Ready) -> None:
-    instance.on_ready()
+    instance.registering.on_ready()
 
 
 def _reply(instance: Instance, frame: Any) -> None:

@@ -16,16 +16,18 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause, Registrant, Scope
-from trio_exthost.errors import ExtensionExited, LoadError
+from trio_exthost.errors import LoadError
 from trio_exthost.policy import OnFailure
-from trio_exthost.runtime.declarations import DeclarationFrame, Declarations
+from trio_exthost.runtime.declarations import Declarations
+from trio_exthost.runtime.failure import abort_calls, load_error
 from trio_exthost.runtime.greeting import hello_ack
 from trio_exthost.runtime.inbound import HANDLERS
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
 from trio_exthost.runtime.outbox import Entry, Kind, Outbox
 from trio_exthost.runtime.process import ExitStatus
-from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame, owner_of
+from trio_exthost.runtime.registering import Registering
+from trio_exthost.runtime.registration import owner_of
 from trio_exthost.runtime.replies import ReplyTable
 from trio_exthost.runtime.services import service_nursery
 from trio_exthost.runtime.transport import Transport
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.logs import ExtensionLog
     from trio_exthost.runtime.session import Session
 
-AnyRegistration = RegistrationFrame | DeclarationFrame
 TOLD = 20
 """Diagnostics of one code and instance that are told one by one."""
 _STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERING: "registering"}
@@ -68,8 +69,6 @@ class Instance:
         self.reason: str = ""
         self.error: LoadError | None = None
         self.registrations = 0
-        self.is_wire_ready: bool = False
-        self.is_auto_ready: bool = False
         self.settled: trio.Event = trio.Event()
         """Set once it is ready, or never will be."""
         self.ended: trio.Event = trio.Event()
@@ -78,18 +77,15 @@ class Instance:
         self.replies: ReplyTable = ReplyTable(host.next_id)
         self.nested: NestedCalls = NestedCalls(self)
         self.declarations: Declarations = Declarations(self)
+        self.registering: Registering = Registering(self)
         self.log: ExtensionLog = host.open_log(self.name)
         self._transport: Transport | None = None
         self.outbox: Outbox
         """What waits to be written to it; only once it was spawned."""
-        self._staged: list[AnyRegistration] = []
-        self._has_registered = False
-        self._said_ready_early = False
-        self._last_frame_at = 0.0
         self._changed = trio.Event()
         self._cause: tuple[Code | None, str] | None = None
-        self._argv: list[str] = []
-        self._env_path: str | None = None
+        self.argv: list[str] = []
+        self.env_path: str | None = None
         self._stage = ""
         self._told: Counter[Code] = Counter()
         self._bug: Exception | None = None
@@ -164,7 +160,7 @@ class Instance:
             self._stage = _STAGES.get(self.state, "running")
             if self._transport is not None and code is Code.FRAME_TOO_LONG:
                 self._transport.stdout.pause()  # it floods: what more comes is of no use
-            self._poke()
+            self.poke()
 
     # --- what the wire tells (synchronous; called by the pump) ---
 
@@ -192,7 +188,7 @@ class Instance:
             self._bug = exc
             self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
         if count and self.state is State.REGISTERING:
-            self._last_frame_at = trio.current_time()
+            self.registering.saw_frames()
         if self._transport is not None:
             self._transport.throttle.count(begun, time.perf_counter())
         return is_left
@@ -216,53 +212,20 @@ class Instance:
 
     def on_hello(self, _frame: from_extension.Hello) -> None:
         """It has said who it is."""
-        self._poke()
-
-    def on_registration(self, frame: AnyRegistration) -> None:
-        """A registration: staged until it is admitted, at once effective afterwards."""
-        self._last_frame_at = trio.current_time()
-        if not self._has_registered:
-            self._has_registered = True
-            self._poke()
-        if self.state is State.READY:
-            self._declare(frame)
-        elif len(self._staged) < self.limits.registrations:
-            self._staged.append(frame)
-        else:
-            self.report(Code.REGISTRATION_REFUSED, Severity.WARNING, "it stages too many registrations before ready")
-
-    def on_ready(self) -> None:
-        """It says its registrations are complete."""
-        if not self.is_wire_ready and self.state is State.REGISTERING:
-            self._become_wire_ready()
-        elif self.state is State.HANDSHAKING:
-            # Scripts print hello, registrations and ready at once, without reading the hello_ack.
-            self._said_ready_early = True
-
-    def _become_wire_ready(self) -> None:
-        self.is_wire_ready = True
-        self._poke()
-        self.session.loader.admission.advance()
+        self.poke()
 
     def admit(self) -> None:
         """Its registrations go into the ledger, and it is ready."""
         self._move(State.READY)
-        staged, self._staged = self._staged, []
-        for frame in staged:
-            self._declare(frame)
+        self.registering.apply_staged()
         self.session.welcome(self)
         self.settled.set()
-        self._poke()
-
-    def _declare(self, frame: AnyRegistration) -> None:
-        if isinstance(frame, ZOT_REGISTRATIONS):
-            self.session.registrar.accept(self, frame)
-        else:
-            self.declarations.apply(frame)
+        self.poke()
 
     # --- its task ---
 
-    def _poke(self) -> None:
+    def poke(self) -> None:
+        """Something it may wait for has changed."""
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
@@ -275,7 +238,7 @@ class Instance:
             self.host.instrument.state_changed(self.session.id, self.name, old, new)
         self.session.mark_changed()
 
-    async def _until(self, condition: Callable[[], bool], deadline: float) -> bool:
+    async def until(self, condition: Callable[[], bool], deadline: float) -> bool:
         """Whether `condition` holds by `deadline`; what is in the pipe already is looked at before it decides."""
         while not condition():
             with trio.move_on_at(deadline):
@@ -310,20 +273,20 @@ class Instance:
         from trio_exthost.packages import explain_spawn_error  # noqa: PLC0415 - heavy, and only where one is spawned
 
         try:
-            self._argv, env = self.host.command_line(self.candidate)
-            self._env_path = env.get("PATH")
-            transport = Transport(self, self._argv, env, stdout=_StdoutSink(self))
+            self.argv, env = self.host.command_line(self.candidate)
+            self.env_path = env.get("PATH")
+            transport = Transport(self, self.argv, env, stdout=_StdoutSink(self))
         except LoadError as exc:
             self.end(Code.LOAD_FAILED, exc.message)
             self._fail(hint=exc.hint)
             return None
         except OSError as exc:
-            self.end(Code.LOAD_FAILED, explain_spawn_error(exc, self._argv, self.candidate.directory))
+            self.end(Code.LOAD_FAILED, explain_spawn_error(exc, self.argv, self.candidate.directory))
             self._fail()
             return None
         self._transport = transport
         self.outbox = transport.outbox
-        self.log.note(f"started {self._argv} as process {transport.process.pid}")
+        self.log.note(f"started {self.argv} as process {transport.process.pid}")
         self._move(State.HANDSHAKING)
         return transport
 
@@ -351,7 +314,7 @@ class Instance:
         def has_greeted() -> bool:
             return self.connection.phase is not Phase.HANDSHAKING or self._cause is not None
 
-        if not await self._until(has_greeted, self.started_at + hello_s):
+        if not await self.until(has_greeted, self.started_at + hello_s):
             self.end(
                 Code.LOAD_FAILED,
                 f"it sent no hello within {hello_s:g} s (output kept in a buffer? flush after each line; "
@@ -359,7 +322,7 @@ class Instance:
             )
         if self._cause is None:
             self._acknowledge()
-            await self._register()
+            await self.registering.wait()
         while self._cause is None:
             await self._changed.wait()
 
@@ -368,38 +331,7 @@ class Instance:
         self.outbox.flush()
         self.connection.acknowledge()
         self._move(State.REGISTERING)
-        self._last_frame_at = trio.current_time()
-        if self._said_ready_early:
-            self._become_wire_ready()
-
-    async def _register(self) -> None:
-        """Wait for `ready`, or for the silence that counts as one, or for the cap."""
-        cap = trio.current_time() + self.deadlines.ready_cap_s
-
-        def is_done() -> bool:
-            return self.is_wire_ready or self._cause is not None
-
-        while not is_done():
-            had_registered = self._has_registered
-            due = min(cap, self._quiet_at()) if had_registered else cap
-
-            def is_news(had: bool = had_registered) -> bool:
-                return is_done() or self._has_registered != had
-
-            if await self._until(is_news, due):
-                continue
-            now = trio.current_time()
-            if now < cap and now < self._quiet_at():
-                continue  # a frame came while it was silent: the window begins anew
-            how = "registered nothing more" if now < cap else f"{self.deadlines.ready_cap_s:g} s had passed"
-            self.report(Code.AUTO_READY, Severity.INFO, f"it sent no ready frame, and {how}: taken as ready")
-            self.is_auto_ready = True
-            self.connection.mark_ready()
-            self._become_wire_ready()
-
-    def _quiet_at(self) -> float:
-        """When its silence counts as ready."""
-        return self._last_frame_at + self.deadlines.auto_ready_s
+        self.registering.begin()
 
     # --- its end ---
 
@@ -418,7 +350,7 @@ class Instance:
             if not is_asked:
                 self._fail()
             if self._cause[0] is Code.OUTPUT_CLOSED:
-                self._abort_calls()  # no answer can come any more; all others have until the exit
+                abort_calls(self, self._status)  # no answer can come any more; all others have until the exit
         await transport.end(gently=self._bug is None)
         if not is_asked and self.error is None:
             self._fail()
@@ -433,16 +365,7 @@ class Instance:
         code, why = self._cause
         status = str(self._status) if self._status is not None else ""
         self.reason = f"{why} ({status})" if status else why
-        self.error = LoadError(
-            why,
-            extension=self.name,
-            stage=self._stage,
-            exit_status=status,
-            stderr_tail=self.log.tail(),
-            log_path=str(self.log.path),
-            code=str(code or Code.LOAD_FAILED),
-            hint=hint or self._explain_exit(),
-        )
+        self.error = load_error(self, code, why, stage=self._stage, status=self._status, hint=hint)
         if self.state is not State.STOPPING:
             self._move(State.FAILED)
         self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))
@@ -455,7 +378,7 @@ class Instance:
             is_failed = self._cause is None or self._cause[0] is not None
             if not self.reason and self._cause is not None:
                 self.reason = self._cause[1]
-            self._abort_calls()
+            abort_calls(self, self._status)
             if self._transport is not None:
                 self._transport.close()
             if self.state is not State.FAILED:
@@ -467,38 +390,6 @@ class Instance:
             self.session.loader.forget(self)
             self.settled.set()
             self.ended.set()
-
-    def _explain_exit(self) -> str:
-        """What an exit before `hello` probably means, or nothing."""
-        if self._status is None or self._stage != "hello":
-            return ""
-        from trio_exthost.packages import explain_exit  # noqa: PLC0415 - heavy, as above
-
-        return explain_exit(self._status.code, self._argv, self._env_path)
-
-    def _abort_calls(self) -> None:
-        """Whoever awaits an answer learns that none will come, and why."""
-        status, tail, reason = str(self._status or ""), self.log.tail(), self.reason
-        self.replies.fail_all(
-            lambda: ExtensionExited(
-                f"it ended before it answered: {reason}", extension=self.name, exit_status=status, stderr_tail=tail
-            )
-        )
-
-    def fresh_error(self) -> LoadError:
-        """A LoadError of this failure to raise: the one in `error` is kept for the report, without a traceback."""
-        error = self.error
-        assert error is not None
-        return LoadError(
-            error.message,
-            extension=error.extension,
-            stage=error.stage,
-            exit_status=error.exit_status,
-            stderr_tail=error.stderr_tail,
-            log_path=error.log_path,
-            code=error.code,
-            hint=error.hint,
-        )
 
     @property
     def owner(self) -> Any:

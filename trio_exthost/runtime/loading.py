@@ -12,6 +12,7 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause
 from trio_exthost.errors import LoadError
+from trio_exthost.runtime.failure import fresh
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.lifecycle import State
 from trio_exthost.runtime.status import ExtensionRow, LoadReport, row_of
@@ -42,7 +43,7 @@ class Admission:
     def advance(self) -> None:
         """Admit whoever is ready and has nobody before it that is still waited for."""
         for instance in list(self._queue):
-            if instance.is_wire_ready or instance.is_ending:
+            if instance.registering.is_complete or instance.is_ending:
                 self._queue.remove(instance)
                 self._awaited.discard(instance.number)
                 if not instance.is_ending:
@@ -152,7 +153,7 @@ class Loader:
             instance.stop()
             raise
         if instance.error is not None:
-            raise instance.fresh_error()
+            raise fresh(instance.error)
         if instance.state is not State.READY:
             raise LoadError(instance.reason, extension=instance.name, stage="stopped")
         return row_of(candidate, instance)

@@ -52,7 +52,7 @@ def row_of(candidate: Candidate, instance: Instance | None) -> ExtensionRow:
         directory=candidate.directory,
         version=candidate.manifest.version if candidate.manifest is not None else "",
         pid=instance.pid if instance is not None else None,
-        auto_ready=instance.is_auto_ready if instance is not None else False,
+        auto_ready=instance.registering.is_auto if instance is not None else False,
         log_path=instance.log.path if instance is not None else None,
         warnings=candidate.warnings,
     )

@@ -1,0 +1,64 @@
+"""Why an instance failed, in the words that whoever loaded it is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_exthost.diagnostics import Code
+from trio_exthost.errors import ExtensionExited, LoadError
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.process import ExitStatus
+
+
+def load_error(
+    instance: Instance, code: Code | None, why: str, *, stage: str, status: ExitStatus | None, hint: str
+) -> LoadError:
+    """The error of one that failed for this reason, at this stage of its start."""
+    return LoadError(
+        why,
+        extension=instance.name,
+        stage=stage,
+        exit_status=str(status) if status is not None else "",
+        stderr_tail=instance.log.tail(),
+        log_path=str(instance.log.path),
+        code=str(code or Code.LOAD_FAILED),
+        hint=hint or _explain_exit(instance, stage, status),
+    )
+
+
+def _explain_exit(instance: Instance, stage: str, status: ExitStatus | None) -> str:
+    """What an exit before `hello` probably means, or nothing."""
+    if status is None or stage != "hello":
+        return ""
+    from trio_exthost.packages import explain_exit  # noqa: PLC0415 - heavy, and only where one fails
+
+    return explain_exit(status.code, instance.argv, instance.env_path)
+
+
+def fresh(error: LoadError) -> LoadError:
+    """The same error to raise: the one that is kept for the report stays without a traceback."""
+    return LoadError(
+        error.message,
+        extension=error.extension,
+        stage=error.stage,
+        exit_status=error.exit_status,
+        stderr_tail=error.stderr_tail,
+        log_path=error.log_path,
+        code=error.code,
+        hint=error.hint,
+    )
+
+
+def abort_calls(instance: Instance, status: ExitStatus | None) -> None:
+    """Whoever awaits an answer of it learns that none will come, and why."""
+    exit_status, tail, reason = str(status or ""), instance.log.tail(), instance.reason
+    instance.replies.fail_all(
+        lambda: ExtensionExited(
+            f"it ended before it answered: {reason}",
+            extension=instance.name,
+            exit_status=exit_status,
+            stderr_tail=tail,
+        )
+    )

@@ -1,0 +1,115 @@
+"""The time between `hello` and ready: what is registered is staged until `ready`, a silence that counts as one, or the cap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.runtime.declarations import DeclarationFrame
+from trio_exthost.runtime.lifecycle import State
+from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+
+AnyRegistration = RegistrationFrame | DeclarationFrame
+
+
+class Registering:
+    """What one instance registers: staged while it may not take effect yet, applied in the order of the stream."""
+
+    def __init__(self, instance: Instance) -> None:
+        """Nothing has come."""
+        self._instance = instance
+        self._staged: list[AnyRegistration] = []
+        self._has_registered = False
+        self._said_ready_early = False
+        self._last_frame_at = 0.0
+        self.is_complete: bool = False
+        """Whether its registrations are complete, or taken to be: it may be admitted."""
+        self.is_auto: bool = False
+        """Whether its silence was taken for `ready`."""
+
+    def take(self, frame: AnyRegistration) -> None:
+        """A registration: effective at once where it is ready, staged where it will be."""
+        instance = self._instance
+        self._last_frame_at = trio.current_time()
+        if not self._has_registered:
+            self._has_registered = True
+            instance.poke()
+        if instance.state is State.READY:
+            self._apply(frame)
+        elif len(self._staged) < instance.limits.registrations:
+            self._staged.append(frame)
+        else:
+            message = f"it stages more than {instance.limits.registrations} registrations while it is {instance.state}"
+            instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, message)
+
+    def apply_staged(self) -> None:
+        """What was staged takes effect, in its order."""
+        staged, self._staged = self._staged, []
+        for frame in staged:
+            self._apply(frame)
+
+    def _apply(self, frame: AnyRegistration) -> None:
+        instance = self._instance
+        if isinstance(frame, ZOT_REGISTRATIONS):
+            instance.session.registrar.accept(instance, frame)
+        else:
+            instance.declarations.apply(frame)
+
+    def saw_frames(self) -> None:
+        """Frames came, of whatever kind: it is not silent."""
+        self._last_frame_at = trio.current_time()
+
+    def on_ready(self) -> None:
+        """It says its registrations are complete."""
+        state = self._instance.state
+        if not self.is_complete and state is State.REGISTERING:
+            self._complete()
+        elif state is State.HANDSHAKING:
+            # Scripts print hello, registrations and ready at once, without reading the hello_ack.
+            self._said_ready_early = True
+
+    def begin(self) -> None:
+        """`hello_ack` is out: the window opens."""
+        self._last_frame_at = trio.current_time()
+        if self._said_ready_early:
+            self._complete()
+
+    def _complete(self) -> None:
+        self.is_complete = True
+        self._instance.poke()
+        self._instance.session.loader.admission.advance()
+
+    async def wait(self) -> None:
+        """Wait for `ready`, or for the silence that counts as one, or for the cap, or for the instance's end."""
+        instance = self._instance
+        cap = trio.current_time() + instance.deadlines.ready_cap_s
+
+        def is_done() -> bool:
+            return self.is_complete or instance.is_ending
+
+        while not is_done():
+            had_registered = self._has_registered
+            due = min(cap, self._quiet_at()) if had_registered else cap
+
+            def is_news(had: bool = had_registered) -> bool:
+                return is_done() or self._has_registered != had
+
+            if await instance.until(is_news, due):
+                continue
+            now = trio.current_time()
+            if now < cap and now < self._quiet_at():
+                continue  # a frame came while it was silent: the window begins anew
+            how = "registered nothing more" if now < cap else f"{instance.deadlines.ready_cap_s:g} s had passed"
+            instance.report(Code.AUTO_READY, Severity.INFO, f"it sent no ready frame, and {how}: taken as ready")
+            self.is_auto = True
+            instance.connection.mark_ready()
+            self._complete()
+
+    def _quiet_at(self) -> float:
+        """When its silence counts as ready."""
+        return self._last_frame_at + self._instance.deadlines.auto_ready_s
