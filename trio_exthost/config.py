@@ -57,6 +57,10 @@ class Deadlines:
     """The operator's maximum for what a manifest may ask for."""
     nested_call_s: float = attrs.field(default=60.0, validator=_amount)
     """A tool that an extension calls."""
+    circuit_delay_s: float = attrs.field(default=5.0, validator=_amount)
+    """From taking an instance out of service, as it failed too often, to asking it again; doubled each time it fails then."""
+    circuit_delay_max_s: float = attrs.field(default=300.0, validator=_amount)
+    """What that doubling ends at."""
     stall_s: float = attrs.field(default=5.0, validator=_amount)
     """An extension that takes no byte of what waits for it for so long is stopped as unresponsive."""
     stop_grace_s: float = attrs.field(default=2.0, validator=_amount)
@@ -93,6 +97,8 @@ class Limits:
     """Calls of one extension that await their answer."""
     waiting_work: int = attrs.field(default=64, validator=_count)
     """Requests of one extension that the host works on (its own tool calls)."""
+    circuit_failures: int = attrs.field(default=3, validator=_count)
+    """Failures in a row that take an instance out of service."""
     registrations: int = attrs.field(default=1024, validator=_count)
     """Registrations one extension may hold."""
     panels: int = attrs.field(default=16, validator=_count)
@@ -188,6 +194,8 @@ class HostConfig:
     mask: tuple[str, ...] = attrs.field(default=DEFAULT_MASK, converter=_patterns)
     """Regular expressions of secrets, for explanations and the decision log. One found in a key hides the value under it; in
     a text it hides what it matches. `(*DEFAULT_MASK, "...")` adds to the default (`trio_exthost.mask`)."""
+    seed: int | None = None
+    """Of the jitter of restarts; None: of the operating system."""
     host_name: str = "trio-exthost"
     """Shown to extensions in `hello_ack`."""
     host_version: str = ""

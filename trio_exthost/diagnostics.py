@@ -55,9 +55,15 @@ class Code(enum.StrEnum):
     # calls
     CALL_TIMED_OUT = "call_timed_out"
     CALL_FAILED = "call_failed"
+    POLICY_UNKNOWN = "policy_unknown"
     POLICY_DECIDED = "policy_decided"
     REWRITE_IGNORED = "rewrite_ignored"
-    # end
+    # health and end
+    TRIPPED = "tripped"
+    RECOVERED = "recovered"
+    RESTARTING = "restarting"
+    GAVE_UP = "gave_up"
+    GUARD_ABSENT = "guard_absent"
     UNRESPONSIVE = "unresponsive"
     INPUT_CLOSED = "input_closed"
     OUTPUT_CLOSED = "output_closed"

@@ -12,7 +12,7 @@ CLOSED, OPEN, HALF = CircuitState.CLOSED, CircuitState.OPEN, CircuitState.HALF_O
 
 
 def history(circuit: Circuit, word: str) -> list[CircuitState]:
-    """Plays f(ailed), s(ucceeded), p(robe), g(ive up) in the current epoch; the state after each."""
+    """Plays f(ailed), s(ucceeded), p(robe) in the current epoch; the state after each."""
     states = []
     for letter in word:
         match letter:
@@ -22,8 +22,6 @@ def history(circuit: Circuit, word: str) -> list[CircuitState]:
                 circuit.succeeded(circuit.epoch)
             case "p":
                 circuit.probe()
-            case "g":
-                circuit.give_up_probe(circuit.epoch)
         states.append(circuit.state)
     return states
 
@@ -42,9 +40,6 @@ def history(circuit: Circuit, word: str) -> list[CircuitState]:
         ("fffpfpf", OPEN, 20),
         ("fffps", CLOSED, 0),
         ("fffpfpsfff", OPEN, 5),
-        ("fffpg", OPEN, 5),
-        ("fffpgps", CLOSED, 0),
-        ("ssgs", CLOSED, 0),
         ("fff" + "pf" * 70, OPEN, 300),
     ],
 )
@@ -67,7 +62,6 @@ def test_many_failures_at_once_open_it_once_and_a_late_success_does_not_close_it
     circuit.probe()
     assert not circuit.succeeded(asked[0])
     assert not circuit.failed(asked[0])
-    circuit.give_up_probe(asked[0])
     assert circuit.state is HALF
     assert circuit.succeeded(circuit.epoch)
 

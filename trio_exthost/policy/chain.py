@@ -47,6 +47,14 @@ class Failure:
     kind: StepKind
     reason: str
     policy: OnFailure
+    rule: str = ""
+    """The rule that decided."""
+    where: str = ""
+    """Where it is written."""
+    code: str = ""
+    """A stable word for a refusal because of it."""
+    hint: str = ""
+    """The way out."""
 
 
 @attrs.define
@@ -85,6 +93,7 @@ class Chain(Generic[M]):
         self._steps: list[Step] = []
         self._blocked: tuple[str, str] | None = None
         self._asks: tuple[str, str] | None = None
+        self._code = self._hint = ""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -147,10 +156,20 @@ class Chain(Generic[M]):
 
     def _fail(self, member: M, failure: Failure, seconds: float) -> None:
         self._steps.append(
-            Step(member.name, failure.kind, seconds, failure.reason, policy=failure.policy, is_again=self._is_again)
+            Step(
+                member.name,
+                failure.kind,
+                seconds,
+                failure.reason,
+                policy=failure.policy,
+                is_again=self._is_again,
+                rule=failure.rule,
+                where=failure.where,
+            )
         )
         if failure.policy is OnFailure.BLOCK and self.point.can_block:
             self._blocked = (member.name, f"{member.name} {failure.reason}, and its policy is to refuse then")
+            self._code, self._hint = failure.code, failure.hint
 
     def skip(self, kind: StepKind) -> None:
         """The member has no say here (it made the call itself)."""
@@ -171,4 +190,6 @@ class Chain(Generic[M]):
             reason=said[1] if said is not None else "",
             by=said[0] if said is not None else None,
             steps=tuple(self._steps),
+            code=self._code,
+            hint=self._hint,
         )

@@ -24,7 +24,7 @@ class CircuitState(enum.StrEnum):
     OPEN = "open"
     """It may not: it has failed too often in a row."""
     HALF_OPEN = "half_open"
-    """One question, the probe, is with it; no other may be asked meanwhile."""
+    """It may be asked one question at a time; the first that ends in a success or a failure is the probe."""
 
 
 @attrs.define(eq=False)
@@ -82,11 +82,6 @@ class Circuit:
             raise RuntimeError(f"a probe of a circuit that is {self.state.value}")
         self._go(CircuitState.HALF_OPEN)
         return self.epoch
-
-    def give_up_probe(self, epoch: int) -> None:
-        """The probe of this epoch was cancelled: it says nothing, and the next one may begin at once."""
-        if epoch == self.epoch and self.state is CircuitState.HALF_OPEN:
-            self._go(CircuitState.OPEN)
 
     @property
     def wait_s(self) -> float:

@@ -84,6 +84,21 @@ async def call(instance: Instance, request: Request, patience: Patience | float)
     if not isinstance(patience, Patience):
         patience = Patience(patience)
     pending, entry = _issue(instance, request, patience)
+    epoch = instance.health.begin()
+    error: BaseException | None = None
+    try:
+        return await _await_answer(instance, request, patience, pending, entry)
+    except BaseException as exc:
+        error = exc
+        raise
+    finally:
+        instance.health.ended(epoch, error)
+
+
+async def _await_answer(
+    instance: Instance, request: Request, patience: Patience, pending: PendingCall, entry: Entry
+) -> Any:
+    """Wait for the answer to a call that was issued, and close its entry, however it ends."""
     answer: Answer | None = None
     is_late = is_withdrawn = is_told = False
     try:

@@ -148,7 +148,7 @@ class Declarations:
             self._check_number(number)
             handle = self._accept(frame)
         except (RegistrationRefused, LedgerError) as exc:
-            self._reject(number, f"{frame.kind} {number}", exc)
+            self.reject(number, f"{frame.kind} {number}", exc)
         else:
             self._instance.post(outbound.Registered(number, handle))
 
@@ -205,7 +205,7 @@ class Declarations:
         try:
             handle = self._replace(frame)
         except (RegistrationRefused, LedgerError) as exc:
-            self._reject(number, f"update of {number}", exc)
+            self.reject(number, f"update of {number}", exc)
         else:
             self._instance.post(outbound.Updated(number, handle))
 
@@ -246,7 +246,13 @@ class Declarations:
         """A register or update under this number that could not be read."""
         self._instance.post(outbound.Rejected(number, RejectionCode.INVALID_PAYLOAD, message))
 
-    def _reject(self, number: int, what: str, error: RegistrationRefused | LedgerError) -> None:
+    def restored(self, number: int, handle: int) -> None:
+        """A registration that had gone with a fault is back, under another handle."""
+        self._handles[number] = handle
+        self._instance.post(outbound.Registered(number, handle))
+
+    def reject(self, number: int, what: str, error: RegistrationRefused | LedgerError) -> None:
+        """Tell the extension and the diagnostics why it was refused."""
         code, message = RejectionCode(error.code), str(error)
         self._instance.post(outbound.Rejected(number, code, message))
         self._instance.report(

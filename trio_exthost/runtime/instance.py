@@ -17,10 +17,10 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause, Registrant, Scope
 from trio_exthost.errors import LoadError
-from trio_exthost.policy import OnFailure
 from trio_exthost.runtime.declarations import Declarations
 from trio_exthost.runtime.failure import abort_calls, load_error
 from trio_exthost.runtime.greeting import hello_ack
+from trio_exthost.runtime.health import Health
 from trio_exthost.runtime.inbound import HANDLERS
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
@@ -64,7 +64,6 @@ class Instance:
         self.limits: Limits = host.config.limits
         self.deadlines: Deadlines = host.config.deadlines
         self.registrant: Registrant = _registrant(self)
-        self.on_failure = OnFailure.BLOCK if self.manifest.exthost.on_failure == "block" else OnFailure.ALLOW
         self.state: State = State.STARTING
         self.reason: str = ""
         self.error: LoadError | None = None
@@ -78,6 +77,7 @@ class Instance:
         self.nested: NestedCalls = NestedCalls(self)
         self.declarations: Declarations = Declarations(self)
         self.registering: Registering = Registering(self)
+        self.health: Health = Health(self)
         self.log: ExtensionLog = host.open_log(self.name)
         self._transport: Transport | None = None
         self.outbox: Outbox
@@ -91,6 +91,8 @@ class Instance:
         self._bug: Exception | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
         self.started_at: float = 0.0
+        self.pid_was: int | None = None
+        """Process id, once there was a process."""
         self.nursery: trio.Nursery | None = None
 
     # --- what others ask ---
@@ -102,8 +104,10 @@ class Instance:
 
     @property
     def is_available(self) -> bool:
-        """Whether it can be given work."""
-        return self.state is State.READY and self._cause is None
+        """Whether it can be given work; one that is out of service, only a probe."""
+        return self._cause is None and (
+            self.state is State.READY or (self.state is State.TRIPPED and self.health.may_be_asked)
+        )
 
     @property
     def is_ending(self) -> bool:
@@ -216,7 +220,7 @@ class Instance:
 
     def admit(self) -> None:
         """Its registrations go into the ledger, and it is ready."""
-        self._move(State.READY)
+        self.move(State.READY)
         self.registering.apply_staged()
         self.session.welcome(self)
         self.settled.set()
@@ -229,7 +233,8 @@ class Instance:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
-    def _move(self, new: State) -> None:
+    def move(self, new: State) -> None:
+        """Go to another state of its life; a move that is not in the table is a bug of ours."""
         old = self.state
         check_move(old, new)
         self.state = new
@@ -285,9 +290,10 @@ class Instance:
             self._fail()
             return None
         self._transport = transport
+        self.pid_was = transport.process.pid
         self.outbox = transport.outbox
         self.log.note(f"started {self.argv} as process {transport.process.pid}")
-        self._move(State.HANDSHAKING)
+        self.move(State.HANDSHAKING)
         return transport
 
     def encode_gap(self, count: int, first: int, last: int) -> bytes | None:
@@ -330,7 +336,7 @@ class Instance:
         self.post(hello_ack(self))
         self.outbox.flush()
         self.connection.acknowledge()
-        self._move(State.REGISTERING)
+        self.move(State.REGISTERING)
         self.registering.begin()
 
     # --- its end ---
@@ -345,7 +351,7 @@ class Instance:
         self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
         if is_asked or not transport.exited.is_set():
             # Also of one that exited by itself just before it was asked: it is stopped, not failed.
-            self._move(State.STOPPING)
+            self.move(State.STOPPING)
         if not transport.exited.is_set():
             if not is_asked:
                 self._fail()
@@ -367,7 +373,7 @@ class Instance:
         self.reason = f"{why} ({status})" if status else why
         self.error = load_error(self, code, why, stage=self._stage, status=self._status, hint=hint)
         if self.state is not State.STOPPING:
-            self._move(State.FAILED)
+            self.move(State.FAILED)
         self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))
         self.settled.set()
 
@@ -382,7 +388,7 @@ class Instance:
             if self._transport is not None:
                 self._transport.close()
             if self.state is not State.FAILED:
-                self._move(State.FAILED if is_failed else State.STOPPED)
+                self.move(State.FAILED if is_failed else State.STOPPED)
             self.log.note(f"ended: {self.reason} ({self._status or 'no exit status'})")
             self.log.close()
         finally:

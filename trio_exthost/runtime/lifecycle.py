@@ -18,12 +18,18 @@ class State(enum.StrEnum):
     """`hello_ack` is sent; registrations are staged until `ready`, and until earlier candidates have had their turn."""
     READY = "ready"
     """Its registrations are in the ledger."""
+    TRIPPED = "tripped"
+    """It failed too often in a row: its effects are reversed, and it is asked again after a while."""
     STOPPING = "stopping"
     """It is asked to go; no new work."""
     STOPPED = "stopped"
     """It went because it was asked to."""
     FAILED = "failed"
     """It could not be started, crashed, or had to be ended."""
+    WAITING = "waiting"
+    """It failed, and a successor will be started."""
+    GAVE_UP = "gave_up"
+    """It failed too often to be started again without a person."""
 
 
 _GOING = frozenset({State.STOPPING, State.FAILED})
@@ -33,10 +39,13 @@ MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
         State.STARTING: frozenset({State.HANDSHAKING, *_GOING}),
         State.HANDSHAKING: frozenset({State.REGISTERING, *_GOING}),
         State.REGISTERING: frozenset({State.READY, *_GOING}),
-        State.READY: _GOING,
+        State.READY: frozenset({State.TRIPPED, *_GOING}),
+        State.TRIPPED: frozenset({State.READY, *_GOING}),
         State.STOPPING: frozenset({State.STOPPED, State.FAILED}),
         State.STOPPED: frozenset(),
-        State.FAILED: frozenset(),
+        State.FAILED: frozenset({State.WAITING, State.GAVE_UP}),
+        State.WAITING: frozenset({State.STOPPED}),
+        State.GAVE_UP: frozenset(),
     }
 )
 """Every legal move; any other is a bug of ours."""

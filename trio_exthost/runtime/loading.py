@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from trio_exthost.runtime.failure import fresh
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.lifecycle import State
 from trio_exthost.runtime.status import ExtensionRow, LoadReport, row_of
+from trio_exthost.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
@@ -73,6 +75,7 @@ class Loader:
         self._session = session
         self._host = session.host
         self.admission: Admission = Admission()
+        self.supervisor: Supervisor = Supervisor(session)
         self.report: LoadReport | None = None
         self._running: dict[str, Instance] = {}
         self._gone: dict[str, Instance] = {}  # the last one of each name that has ended, for its state and reason
@@ -83,12 +86,16 @@ class Loader:
         candidates = await self._host.catalogue(self._host.config, self._session.cwd)
         self._session.check_open()  # it can have ended meanwhile, and nothing would stop what is started now
         self._candidates = tuple(candidates)
+        self._session.guards.discovered(self._candidates)
+        for name in self._host.policy.unknown_extensions([each.name for each in self._candidates]):
+            message = f"the policy speaks about {name!r}, which is not in the catalogue"
+            self._host.report(Code.POLICY_UNKNOWN, Severity.WARNING, message, session=self._session)
         for candidate in self._candidates:
             self._tell_about(candidate)
         started = [
             self._start(candidate, rank)
             for rank, candidate in enumerate(self._candidates)
-            if candidate.status.value == "effective" and candidate.name not in self._running
+            if candidate.status.value == "effective" and self._may_start(candidate.name)
         ]
         self.admission.expect(started, in_order=True)
         # Those that another load has begun and that are not ready yet are waited for, too.
@@ -110,6 +117,13 @@ class Loader:
                 instance.report(Code.READY_LATE, Severity.WARNING, "it is not ready yet; it joins when it is")
         self.report = LoadReport.of(self.rows(), instances, self._candidates)
         return self.report
+
+    def _may_start(self, name: str) -> bool:
+        """Whether nothing of that name runs; a restart that waits is called off, as it is started now."""
+        if name in self._running:
+            return False
+        self.supervisor.forget(name)
+        return True
 
     def _tell_about(self, candidate: Candidate) -> None:
         """What the catalogue has to say about a candidate is told like everything else."""
@@ -145,8 +159,8 @@ class Loader:
             problem = "an extension of that name is running"
         if problem:
             raise LoadError(problem, extension=candidate.name, stage="discovery")
-        instance = self._start(candidate, self._rank_of(candidate))
-        self.admission.expect([instance], in_order=False)
+        self.supervisor.forget(candidate.name)
+        instance = self.start_again(candidate)
         try:
             await instance.settled.wait()
         except trio.Cancelled:
@@ -164,7 +178,14 @@ class Loader:
         if candidate.directory in directories:
             return directories.index(candidate.directory)
         self._candidates += (candidate,)
+        self._session.guards.discovered((candidate,))
         return len(directories)
+
+    def start_again(self, candidate: Candidate) -> Instance:
+        """Start an instance beside a load; it joins when it is ready."""
+        instance = self._start(candidate, self._rank_of(candidate))
+        self.admission.expect([instance], in_order=False)
+        return instance
 
     def _start(self, candidate: Candidate, rank: int) -> Instance:
         instance = Instance(self._session, candidate, self._host.next_instance_number(), rank)
@@ -174,6 +195,7 @@ class Loader:
 
     async def unload(self, name: str) -> None:
         """See `Session.unload`."""
+        self.supervisor.forget(name)
         instance = self._running.get(name)
         if instance is None:
             await trio.lowlevel.checkpoint()
@@ -186,10 +208,12 @@ class Loader:
         if self._running.get(instance.name) is instance:
             del self._running[instance.name]
             self._gone[instance.name] = instance
+            self.supervisor.instance_ended(instance)
         self._session.mark_changed()
 
     async def stop_all(self) -> None:
         """Stop all at once and wait for them; shielded, each is bounded by `deadlines.stop_total_s`. Idempotent."""
+        self.supervisor.stop()
         instances = list(self._running.values())
         for instance in instances:
             instance.stop(DisposeCause.SHUTDOWN)
@@ -200,6 +224,26 @@ class Loader:
     def running(self, name: str) -> Instance | None:
         """The instance of this name, while there is something of it."""
         return self._running.get(name)
+
+    def latest(self, name: str) -> Instance | None:
+        """The instance of this name that runs, or the last that did."""
+        return self._running.get(name) or self._gone.get(name)
+
+    def is_expected(self, name: str) -> bool:
+        """Whether an extension serves, or can be expected to: it counts in the catalogue and has not come to its end."""
+        instance = self.latest(name)
+        if instance is not None:
+            return instance.state not in (State.FAILED, State.STOPPED, State.GAVE_UP)
+        return any(each.name == name and each.status.value == "effective" for each in self._candidates)
+
+    def place_of(self, name: str) -> float:
+        """Its place in the catalogue; behind everybody for one that is not in it."""
+        return next((rank for rank, each in enumerate(self._candidates) if each.name == name), math.inf)
+
+    def priority_of(self, name: str) -> int:
+        """As the manifest of a candidate says; 0 for one that is not in the catalogue."""
+        manifest = next((each.manifest for each in self._candidates if each.name == name), None)
+        return manifest.exthost.priority if manifest is not None else 0
 
     def state_of(self, name: str) -> str:
         """In which state an extension is, with the reason; `not installed` where nobody has heard of it."""

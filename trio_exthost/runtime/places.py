@@ -20,6 +20,9 @@ def check_place(session: Session, owner: EffectOwner, binding: ScopeBinding, reg
     kind, key = registration.kind, registration.key
     if not kind.can_be_overridden:
         return
+    winner = session.host.policy.winner(kind, key)
+    if winner is not None and winner.value != owner.extension_id and session.loader.is_expected(winner.value):
+        raise _taken(registration, f"the operator prefers {winner.value} for that name ({winner.where})")
     if kind is EffectKind.COMMAND and key in session.builtin_commands:
         raise _taken(registration, "that name is built in, and built-ins win")
     if kind is EffectKind.TOOL:

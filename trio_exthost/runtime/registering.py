@@ -39,7 +39,7 @@ class Registering:
         if not self._has_registered:
             self._has_registered = True
             instance.poke()
-        if instance.state is State.READY:
+        if instance.state is State.READY or instance.health.is_half_open:
             self._apply(frame)
         elif len(self._staged) < instance.limits.registrations:
             self._staged.append(frame)

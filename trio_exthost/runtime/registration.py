@@ -59,6 +59,8 @@ class Registrar:
             try:
                 check_place(session, owner, binding, registration)
                 session.registrations.accept(owner, binding, registration)
+                if registration.kind is EffectKind.INTERCEPTION:
+                    session.guards.registered(instance.name, registration.value.descriptor)
             except LedgerError as exc:
                 self._refuse(instance, str(exc))
             else:

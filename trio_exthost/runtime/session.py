@@ -19,7 +19,7 @@ from trio_exthost.policy import Verdict
 from trio_exthost.runtime import chain, commands, toolcall
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.fanout import Fanout
-from trio_exthost.runtime.guards import ReservedNames
+from trio_exthost.runtime.guards import RequiredGuards, ReservedNames
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.invocation import Invocation, where
 from trio_exthost.runtime.loading import Loader
@@ -66,6 +66,7 @@ class Session:
         self.confirm = confirm
         self.host_tools: dict[str, HostTool] = {tool.name: tool for tool in tools}
         self.builtin_commands: frozenset[str] = frozenset(name.casefold() for name in builtin_commands)
+        self.guards: RequiredGuards = RequiredGuards(self)
         self.reserved: ReservedNames = ReservedNames(self)
         self.registrations: Registrations = Registrations(
             models=models,

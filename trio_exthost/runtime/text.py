@@ -8,6 +8,7 @@ import trio
 
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Verdict
+from trio_exthost.policy.settings import Stream
 from trio_exthost.runtime.results import clean_text
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class AssistantText:
         self.rest: str = ""
         """What is still to be shown once the message is complete; empty where everything was shown or it is hidden."""
         self._pieces: list[str] = []
+        self._held: list[str] = []  # those that have not been given back
         self._shown = 0
         self._is_finished = False
 
@@ -54,13 +56,23 @@ class AssistantText:
         await trio.lowlevel.checkpoint()
         if self._is_finished:
             raise RuntimeError(f"message {self.message_id!r} is complete")
-        self._pieces.append(clean_text(delta))
-        session = self.run.session
-        if session.host.config.text_stream == "hold" and session.views.interceptors.get(Event.ASSISTANT_MESSAGE):
+        piece = clean_text(delta)
+        self._pieces.append(piece)
+        self._held.append(piece)
+        if self._is_held_back():
             return ""
-        text = self.original[self._shown :]
+        text = "".join(self._held)
+        self._held.clear()
         self._shown += len(text)
         return text
+
+    def _is_held_back(self) -> bool:
+        """Whether somebody may still hide or replace it, be it a guard that is not there."""
+        session = self.run.session
+        if session.host.policy.stream(session.host.config.text_stream).value is Stream.SHOW:
+            return False
+        living = session.views.interceptors.get(Event.ASSISTANT_MESSAGE, ())
+        return bool(living or session.guards.absent(Event.ASSISTANT_MESSAGE, {}, ()))
 
     async def finish(self) -> str:
         """The message is complete: ask, tell `assistant_message` with the visible text, and give back what is left to show.
