@@ -83,14 +83,19 @@ def moved(error: PolicyError, at: str) -> list[PolicyError]:
     ]
 
 
-def raise_all(problems: list[PolicyError], path: str = "") -> None:
-    """Raise the problems of the file `path` as one error, if there are any."""
+def together(problems: list[PolicyError], path: str = "") -> PolicyError:
+    """These problems of the file `path`, at least one, as one error."""
     placed = tuple(PolicyError(each.reason, path=path, where=each.where, hint=each.hint) for each in problems)
     if len(placed) == 1:
-        raise placed[0]
-    if placed:
-        lines = "".join(f"\n  {each}" for each in problems)
-        raise PolicyError(f"{len(placed)} mistakes{lines}", path=path, problems=placed)
+        return placed[0]
+    lines = "".join(f"\n  {each}" for each in problems)
+    return PolicyError(f"{len(placed)} mistakes{lines}", path=path, problems=placed)
+
+
+def raise_all(problems: list[PolicyError], path: str = "") -> None:
+    """Raise the problems of the file `path` as one error, if there are any."""
+    if problems:
+        raise together(problems, path)
 
 
 # --- readers -------------------------------------------------------------------------------------------------------
@@ -236,5 +241,4 @@ def read_setting(name: str, value: object) -> Any:
     try:
         return reader(value)
     except PolicyError as exc:
-        raise_all(moved(exc, name))
-        raise
+        raise together(moved(exc, name)) from None

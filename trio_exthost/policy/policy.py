@@ -16,7 +16,7 @@ from trio_exthost.config import Deadlines
 from trio_exthost.effects import EffectKind
 from trio_exthost.effects.permissions import may_override
 from trio_exthost.errors import PolicyError
-from trio_exthost.policy.checks import key_path, moved, noun, raise_all, read_name, read_point
+from trio_exthost.policy.checks import key_path, moved, noun, raise_all, read_name, read_point, together
 from trio_exthost.policy.extension_policy import (
     ExtensionPolicy,
     PointPolicy,
@@ -43,8 +43,7 @@ def _defaults(points: Mapping[str, PointPolicy]) -> Mapping[str, PointPolicy]:
     try:
         return read_points(points)
     except PolicyError as exc:
-        raise_all(moved(exc, "defaults"))
-        raise
+        raise together(moved(exc, "defaults")) from None
 
 
 def _extensions(extensions: Mapping[str, ExtensionPolicy]) -> Mapping[str, ExtensionPolicy]:

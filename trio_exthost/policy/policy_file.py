@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,7 +34,6 @@ T = TypeVar("T")
 LIMIT_BYTES = 1024 * 1024
 """The largest file that is read."""
 
-_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _ASK = {"headless_ask": EXTENSION_READERS["headless_ask"]}
 
 
@@ -71,8 +69,8 @@ def parse_policy(text: str, *, file: str = "") -> Policy:
       file: Named in errors.
 
     Raises:
-      PolicyError: It is not usable. `where` is line and column of what is no TOML, else the path of a key; `problems`
-        holds all mistakes that can be told from one another.
+      PolicyError: It is not usable. `where` is line and column of what is no TOML (or the end of it), else the path of a
+        key; `problems` holds all mistakes that can be told from one another.
     """
     reading = _Reading()
     policy = reading.policy(_toml(text, file))
@@ -86,11 +84,8 @@ def _toml(text: str, file: str) -> Mapping[str, object]:
     except RecursionError:
         raise PolicyError("the values are nested too deeply", path=file) from None
     except tomllib.TOMLDecodeError as exc:
-        message = str(exc)
-        where = ""
-        if position := _POSITION.search(message):
-            message = message[: position.start()]
-            where = f"line {position[1]}, column {position[2]}" if position[1] else "its end"
+        message, _, position = str(exc).partition(" (at ")  # "(at line 3, column 5)", or "(at end of document)"
+        where = position.removesuffix(")")
         raise PolicyError(f"is no TOML: {message[:1].lower()}{message[1:]}", path=file, where=where) from None
     except ValueError:
         raise PolicyError("a number has too many digits", path=file) from None

@@ -9,6 +9,7 @@ from typing import Any
 from trio_exthost.policy.checks import EXTENSION_READERS, POINT_READERS, key_path, toml_text
 from trio_exthost.policy.extension_policy import ExtensionPolicy, PointPolicy
 from trio_exthost.policy.policy import Policy
+from trio_exthost.policy.settings import POINTS
 
 
 def format_policy(policy: Policy) -> str:
@@ -28,8 +29,8 @@ def format_policy(policy: Policy) -> str:
 
 
 def _points(path: str, points: Mapping[str, PointPolicy]) -> Iterator[str]:
-    for name, point in points.items():
-        yield _table(f"{path}.{name}", _settings(point, POINT_READERS))
+    for name in (name for name in POINTS if name in points):
+        yield _table(f"{path}.{name}", _settings(points[name], POINT_READERS))
 
 
 def _table(path: str, *lines: str) -> str:
@@ -37,9 +38,11 @@ def _table(path: str, *lines: str) -> str:
 
 
 def _settings(said: ExtensionPolicy | PointPolicy, names: Mapping[str, Any]) -> str:
-    return "".join(
-        _setting(name, value) for name in names if (value := getattr(said, name)) not in (None, False, frozenset())
-    )
+    return "".join(_setting(name, value) for name in names if _says_something(value := getattr(said, name)))
+
+
+def _says_something(value: object) -> bool:
+    return value is not None and value is not False and value != frozenset()  # 0 s is something, and equals False
 
 
 def _setting(key: str, value: object) -> str:
@@ -55,4 +58,6 @@ def _value(value: object) -> str:
         return toml_text(value.value)
     if isinstance(value, str):
         return toml_text(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return repr(value)
