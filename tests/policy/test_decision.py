@@ -40,17 +40,18 @@ verdicts = st.builds(
     steps=st.lists(steps, max_size=3).map(tuple),
     code=text,
     hint=text,
+    run_id=text,
 )
 masks = st.sampled_from([None, (), ("[0-9a-f]+",)])
 
 
 def decided(verdict, mask=None):
-    return Decision.of(verdict, time=1.5, session_id="s1", seconds=0.25, run_id="r1", mask=mask)
+    return Decision.of(verdict, time=1.5, session_id="s1", seconds=0.25, mask=mask)
 
 
 @given(verdicts, masks, seconds, text)
 def test_decision_read_back_is_the_same(verdict, mask, number, name):
-    decision = Decision.of(verdict, time=number, session_id=name, seconds=number, run_id=name, mask=mask)
+    decision = Decision.of(verdict, time=number, session_id=name, seconds=number, mask=mask)
     assert Decision.from_line(decision.to_line()) == decision
     assert Decision.from_json(decision.to_json()) == decision
     assert Decision.from_json(json.loads(json.dumps(decision.to_json()))) == decision
@@ -69,7 +70,7 @@ def test_line_is_one_line_of_ascii(verdict):
 
 
 def test_ids_are_those_of_the_tool_call():
-    verdict = Verdict("tool_call", Outcome.BLOCK, {}, {"tool_id": "c1", "tool_name": "bash"}, "no", "guard")
+    verdict = Verdict("tool_call", Outcome.BLOCK, {}, {"tool_id": "c1", "tool_name": "bash"}, "no", "guard", run_id="r1")
     assert decided(verdict).to_json() == {
         "time": 1.5, "session_id": "s1", "run_id": "r1", "event": "tool_call", "tool_id": "c1", "tool_name": "bash",
         "outcome": "block", "reason": "no", "by": "guard", "seconds": 0.25,

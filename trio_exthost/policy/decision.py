@@ -126,7 +126,6 @@ class Decision:
         time: float,
         session_id: str,
         seconds: float,
-        run_id: str = "",
         mask: Sequence[str] | None = None,
     ) -> Decision:
         """The record of a verdict.
@@ -136,7 +135,6 @@ class Decision:
           time: When, in seconds since the epoch.
           session_id: In which session.
           seconds: How long it took.
-          run_id: In which run, where that is known.
           mask: Regular expressions of secrets; the default ones if not given, nothing is masked if empty.
         """
         return cls(
@@ -144,7 +142,7 @@ class Decision:
             session_id=kept_id(session_id),
             event=verdict.event,
             outcome=verdict.outcome,
-            run_id=kept_id(run_id),
+            run_id=kept_id(verdict.run_id),
             tool_id=kept_id(verdict.original.get("tool_id")),
             tool_name=kept_id(verdict.original.get("tool_name")),
             code=verdict.code,

@@ -84,6 +84,8 @@ def masked_text(text: str, mask: Sequence[str] | None = None) -> str:
       text: Anybody's words.
       mask: Regular expressions of what is hidden; `DEFAULT_MASK` if not given, nothing if empty.
     """
+    if not text:
+        return ""
     head = _masked_head(text, _compiled(mask))
     if len(text) <= _SCANNED:
         return cut(head)

@@ -182,6 +182,8 @@ class Verdict:
     """A stable word for why it was refused or is asked (`guard_absent`), where there is one."""
     hint: str = ""
     """The way out, in a sentence, where one is known."""
+    run_id: str = ""
+    """In which run, where that is known."""
 
     @property
     def allowed(self) -> bool:
