@@ -70,7 +70,9 @@ def test_line_is_one_line_of_ascii(verdict):
 
 
 def test_ids_are_those_of_the_tool_call():
-    verdict = Verdict("tool_call", Outcome.BLOCK, {}, {"tool_id": "c1", "tool_name": "bash"}, "no", "guard", run_id="r1")
+    verdict = Verdict(
+        "tool_call", Outcome.BLOCK, {}, {"tool_id": "c1", "tool_name": "bash"}, "no", "guard", run_id="r1"
+    )
     assert decided(verdict).to_json() == {
         "time": 1.5, "session_id": "s1", "run_id": "r1", "event": "tool_call", "tool_id": "c1", "tool_name": "bash",
         "outcome": "block", "reason": "no", "by": "guard", "seconds": 0.25,
