@@ -11,7 +11,15 @@ from strategies import json_objects, json_values, text
 
 from trio_exthost import HostError
 from trio_exthost.policy import OnFailure, Outcome, Step, StepKind, Verdict
-from trio_exthost.policy.decision import ID_CHARACTERS, LINE_BYTES, Decision, DecisionError, DecisionStep, kept_id
+from trio_exthost.policy.decision import (
+    ID_CHARACTERS,
+    LINE_BYTES,
+    STEPS,
+    Decision,
+    DecisionError,
+    DecisionStep,
+    kept_id,
+)
 from trio_exthost.policy.diff import CHANGES, Diff
 
 seconds = st.floats(0, 1e6)
@@ -89,6 +97,22 @@ def test_size_of_a_line_is_bounded_however_large_the_values():
     assert len(decision.to_line()) < LINE_BYTES // 8
 
 
+def rewritten(count, **values):
+    values = {key: {f"k{each}": letter * 900 for each in range(CHANGES)} for key, letter in values.items()}
+    return tuple(Step(f"e{each}", StepKind.REWROTE, 0, "\x00" * 200, **values) for each in range(count))
+
+
+@pytest.mark.parametrize(("count", "kept"), [(50, 50), (2000, STEPS)])
+def test_line_of_very_many_steps_is_short_enough_to_be_read(count, kept):
+    decision = decided(Verdict("e", Outcome.ALLOW, {}, {}, steps=rewritten(count, before="a", after="\x00")), mask=())
+    read = Decision.from_line(decision.to_line())
+    assert [each.extension for each in read.steps] == [f"e{each}" for each in range(kept)]
+    assert read.steps_left_out == count - kept
+    assert all((each.diff.changes, each.diff.left_out) == ((), CHANGES) for each in read.steps)
+    assert f"rewrote {CHANGES} changes, not kept" in read.explain()
+    assert (f"\n  and {count - kept} more" in read.explain()) is (count > kept)
+
+
 def test_secrets_are_not_in_it():
     step = Step("e", StepKind.REWROTE, 0, "API_KEY=abc123", {"x": "--token abc123"}, {"token": "abc123"})
     verdict = Verdict("tool_call", Outcome.BLOCK, {}, {}, "password=abc123", "e", (step,), hint="secret: abc123")
@@ -112,6 +136,11 @@ GOOD = Decision(
         ({"steps": [{"extension": "x"}]}, "missing required field `kind` - at `$.steps[0]`"),
         ({"steps": [{"extension": "x", "kind": "allowed", "diff": {"changes": [{"path": [None]}]}}]}, "$.steps[0].diff.changes[0].path"),
         ({"by": 1}, "$.by"),
+        ({"time": float("inf")}, "$.time"),
+        ({"seconds": float("nan")}, "$.seconds"),
+        ({"seconds": -1.0}, "Expected `float` >= 0.0 - at `$.seconds`"),
+        ({"steps_left_out": -1}, "$.steps_left_out"),
+        ({"steps": [{"extension": "x", "kind": "allowed", "seconds": 1e13}]}, "$.steps[0].seconds"),
     ],
 )  # fmt: skip
 def test_wrong_field_is_named_with_file_and_line(change, words):
@@ -128,13 +157,14 @@ def test_wrong_field_is_named_with_file_and_line(change, words):
     [
         (b"", "is no JSON"),
         (b'{"time":1', "is no JSON"),
-        (b'{"time":NaN}', "NaN is not JSON"),
+        (b'{"time":NaN}', "NaN is no number"),
+        (b'{"time":1e999}', "1e999 is no number"),
         (b"\xff", "is no JSON"),
         (b"[" * 100_000, "is no"),
         (b'"' + b"x" * LINE_BYTES, f"more than {LINE_BYTES} bytes"),
         (b"7", "is no decision: Expected `object`, got `int`"),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_line_that_is_no_decision_is_refused(data, words):
     with pytest.raises(DecisionError, match=f"^line 7: .*{words}"):
@@ -155,3 +185,13 @@ def test_whole_seconds_are_read_as_seconds():
 def test_step_that_changed_nothing_has_no_diff():
     assert GOOD.steps[0].diff == Diff()
     assert GOOD.to_json()["steps"] == [{"extension": "x", "kind": "allowed"}]
+
+
+def test_decision_that_is_nested_too_deeply_to_be_shown_is_refused():
+    deep = {"extension": "x", "kind": "allowed", "diff": {"changes": [{"path": [], "kind": "added", "after": None}]}}
+    line = (
+        Decision.from_json(GOOD.to_json() | {"steps": [deep]}).to_line().replace(b'"path":[]', b'"path":[],"after":%s')
+    )
+    assert Decision.from_line(line % (b"[" * 20 + b"]" * 20)).steps[0].diff.changes[0].after
+    with pytest.raises(DecisionError, match="^line 2: is no decision: it has more than 32 levels"):
+        Decision.from_line(line % (b"[" * 40 + b"]" * 40), line=2)

@@ -23,7 +23,7 @@ def verdict(*steps, event="tool_call"):
 steps = st.builds(Step, st.sampled_from(["a", "b"]), st.sampled_from(StepKind), st.floats(1e-6, 100))
 calls = st.tuples(
     st.sampled_from("ab"), st.sampled_from(["command", "tool"]), st.sampled_from("xy"),
-    st.sampled_from(["ok", "cancelled", "timed_out", "remote_error"]), st.floats(1e-6, 100),
+    st.sampled_from(["ok", "cancelled", "timed_out", "remote_error", "overloaded", "invalid_arguments"]), st.floats(1e-6, 100),
 )  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def test_counts_are_those_of_a_plain_list(plan):
         counts[key] += 1
         late[key] += outcome == "timed_out"
         failed[key] += outcome in {"failed", "not_running", "overloaded", "remote_error"}
-        if outcome not in {"not_running", "overloaded"}:
+        if outcome not in {"not_running", "overloaded", "invalid_arguments"}:
             most[key] = max(most.get(key, 0), seconds)
     found = stats.snapshot()
     assert [(p.extension, p.kind, p.name) for p in found.points] == sorted(counts)

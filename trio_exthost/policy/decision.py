@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 import json
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, NoReturn
 
 import attrs
 import msgspec
@@ -22,8 +23,17 @@ from trio_exthost.policy.verdict import OnFailure, Outcome, Step, StepKind, Verd
 ID_CHARACTERS = 256
 """Characters of an id or a name that are kept."""
 LINE_BYTES = 1024 * 1024
-"""The longest line that is read; those that are written are far shorter."""
+"""The longest line. A decision that would make a longer one is written without its diffs, or with fewer steps."""
+STEPS = 50
+"""Steps that are written of a decision that is too long even without its diffs."""
 
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+"""What a reader takes for a duration, or for a time since the epoch; infinity is neither."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""What a reader takes for a number of things."""
+
+_LEVELS = 32
+"""Levels of a decision that is read; those that are written have fewer, and code that shows it may recurse."""
 _NO_CHANGES = Diff()
 
 
@@ -49,7 +59,7 @@ class DecisionStep:
     """Who."""
     kind: StepKind
     """What it did."""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     """How long it took, from being asked."""
     reason: str = ""
     """Its own words, or what went wrong; masked and cut."""
@@ -91,7 +101,7 @@ class DecisionStep:
 class Decision:
     """One verdict. Nothing of the payload is in it but the ids and what was changed, masked and cut."""
 
-    time: float
+    time: Seconds
     """When it was decided, in seconds since the epoch."""
     session_id: str
     """In which session."""
@@ -115,7 +125,9 @@ class Decision:
     """Who refused, or wants a person asked."""
     steps: tuple[DecisionStep, ...] = ()
     """Everybody's part, in order."""
-    seconds: float = 0.0
+    steps_left_out: Count = 0
+    """How many more steps there were; always the last ones."""
+    seconds: Seconds = 0.0
     """How long the whole took."""
 
     @classmethod
@@ -162,7 +174,8 @@ class Decision:
             code=self.code,
             reason=plain(self.reason),
             hint=plain(self.hint),
-            steps=[step.explain() for step in self.steps],
+            steps=[step.explain() for step in self.steps]
+            + ([f"and {self.steps_left_out} more"] if self.steps_left_out else []),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -182,26 +195,33 @@ class Decision:
         Raises:
           DecisionError: A field is missing, or is not what it must be.
         """
+        if _is_deeper(value, _LEVELS):
+            raise DecisionError(f"is no decision: it has more than {_LEVELS} levels", path=path, line=line)
         try:
             return msgspec.convert(value, cls)
-        except (msgspec.ValidationError, RecursionError) as exc:
+        except msgspec.ValidationError as exc:
             raise DecisionError(f"is no decision: {exc}", path=path, line=line) from None
 
     def to_line(self) -> bytes:
-        """The decision as a line of ASCII, with its line feed."""
-        return json.dumps(self.to_json(), allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+        """The decision as a line of ASCII, with its line feed; what is too long for `LINE_BYTES` is left out and counted."""
+        line = _line(self)
+        if len(line) > LINE_BYTES:
+            line = _line(smaller := _without_diffs(self))
+            if len(line) > LINE_BYTES:
+                line = _line(_with_few_steps(smaller))
+        return line
 
     @classmethod
     def from_line(cls, data: bytes, *, path: str = "", line: int = 0) -> Decision:
         """The decision in a line, with or without its line feed; `path` and `line` as in `from_json`.
 
         Raises:
-          DecisionError: It is no JSON (NaN is none), longer than `LINE_BYTES`, or no decision.
+          DecisionError: It is no JSON (neither NaN nor 1e999 is), longer than `LINE_BYTES`, or no decision.
         """
         if len(data) > LINE_BYTES:
             raise DecisionError(f"has more than {LINE_BYTES} bytes", path=path, line=line)
         try:
-            value = json.loads(data, parse_constant=_no_constant)
+            value = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
         except (ValueError, RecursionError) as exc:
             raise DecisionError(f"is no JSON: {exc}", path=path, line=line) from None
         return cls.from_json(value, path=path, line=line)
@@ -212,8 +232,36 @@ def kept_id(value: object) -> str:
     return value[:ID_CHARACTERS] if isinstance(value, str) else ""
 
 
-def _no_constant(word: str) -> object:
-    raise ValueError(f"{word} is not JSON")
+def _finite(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        _no_constant(word)
+    return number
+
+
+def _line(decision: Decision) -> bytes:
+    return json.dumps(decision.to_json(), allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _without_diffs(decision: Decision) -> Decision:
+    return attrs.evolve(decision, steps=tuple(attrs.evolve(each, diff=each.diff.counted()) for each in decision.steps))
+
+
+def _with_few_steps(decision: Decision) -> Decision:
+    more = len(decision.steps[STEPS:])
+    return attrs.evolve(decision, steps=decision.steps[:STEPS], steps_left_out=decision.steps_left_out + more)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    return not levels or any(
+        _is_deeper(each, levels - 1) for each in (value.values() if isinstance(value, dict) else value)
+    )
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def _unstructured(value: Any) -> Any:

@@ -68,10 +68,14 @@ class Diff:
     left_out: int = 0
     """How many more there are."""
 
+    def counted(self) -> Diff:
+        """How many changes there are, and nothing of them."""
+        return Diff(left_out=self.left_out + len(self.changes))
+
     def explain(self) -> str:
         """All of it in a line: the more changes, the less of each."""
         if not self.changes:
-            return "nothing changed"
+            return f"{self.left_out} changes, not kept" if self.left_out else "nothing changed"
         room = max(_ROOM, SHOWN // len(self.changes))
         shown = "; ".join(change.explain(room) for change in self.changes)
         return f"{shown}; and {self.left_out} more" if self.left_out else shown

@@ -30,6 +30,8 @@ INTERCEPTION = "interception"
 
 _FAILURES = frozenset({StepKind.FAILED, StepKind.NOT_RUNNING, StepKind.OVERLOADED})
 _NOT_ASKED = frozenset({StepKind.NOT_RUNNING, StepKind.OVERLOADED})
+_OF_THE_CALLER = frozenset({"ok", "cancelled", "invalid_arguments"})
+_NOT_CALLED = frozenset({"invalid_arguments", "overloaded"})
 
 
 @attrs.frozen(kw_only=True)
@@ -53,7 +55,7 @@ class PointStats:
     timeouts: int
     """How often it gave no answer in time."""
     failures: int
-    """How often it gave no usable answer for another reason; a call that its caller gave up is none."""
+    """How often it gave no usable answer for another reason. Calls its caller gave up, or made with bad arguments, are none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -127,10 +129,11 @@ class Stats(HostInstrument):
         """Count a command or a tool."""
         point = self._point(extension, kind, name)
         point.count += 1
-        point.durations.add(seconds)
+        if outcome not in _NOT_CALLED:
+            point.durations.add(seconds)
         if outcome == "timed_out":
             point.timeouts += 1
-        elif outcome not in {"ok", "cancelled"}:
+        elif outcome not in _OF_THE_CALLER:
             point.failures += 1
 
     def dropped(self, session_id: str, extension: str, count: int, first_sequence: int, last_sequence: int) -> None:  # noqa: ARG002
