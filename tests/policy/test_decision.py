@@ -193,5 +193,5 @@ def test_decision_that_is_nested_too_deeply_to_be_shown_is_refused():
         Decision.from_json(GOOD.to_json() | {"steps": [deep]}).to_line().replace(b'"path":[]', b'"path":[],"after":%s')
     )
     assert Decision.from_line(line % (b"[" * 20 + b"]" * 20)).steps[0].diff.changes[0].after
-    with pytest.raises(DecisionError, match="^line 2: is no decision: it has more than 32 levels"):
+    with pytest.raises(DecisionError, match=r"^line 2: is no decision: it has more than 32 levels"):
         Decision.from_line(line % (b"[" * 40 + b"]" * 40), line=2)
