@@ -126,3 +126,12 @@ def test_all_mistakes_of_a_value_are_told_at_once():
         guard("tool:", "bash", on_absent=None)
     assert [each.where for each in caught.value.problems] == ["guards[0]", "guards[1]"]
     assert str(caught.value).startswith("2 mistakes\n  guards[0]: ")
+
+
+def test_text_of_very_many_mistakes_is_bounded_and_all_are_kept():
+    with pytest.raises(PolicyError) as caught:
+        guard(*map(str, range(1000)))
+    assert len(caught.value.problems) == 1000
+    assert str(caught.value).startswith("1000 mistakes\n  guards[0]: ")
+    assert str(caught.value).endswith("\n  and 950 more")
+    assert str(caught.value).count("\n") == 51

@@ -126,9 +126,14 @@ def test_failure_is_decided_by_the_strongest_rule(policy, arguments, options, ru
 
 
 def test_ruling_explains_itself_in_a_line():
-    ruling = Policy(extensions={"x": GUARD}).on_failure("x", "tool_call", tool="bash")
-    assert Ruling("block", ruling.rule, ruling.where).explain() == "block [required_guard: extensions.x.guards]"
-    assert Ruling(5.0, Rule.HOST_CONFIG).explain() == "5.0 [host_config]"
+    policy = Policy(extensions={"x": GUARD})
+    failure = policy.on_failure("x", "tool_call", tool="bash")
+    assert failure.explain() == "block [required_guard: extensions.x.guards]"
+    assert policy.deadline_s("x", "tool_call").explain() == "5.0 [host_config]"
+    assert policy.ask_without_client("x").explain() == "block [built_in]"
+    assert policy.restart("x").explain() == "never [built_in]"
+    on_crash = "on_crash, at most 5 times in 60 s, after 1 to 30 s [manifest]"
+    assert policy.restart("x", "on_crash").explain() == on_crash
 
 
 def test_point_that_does_not_exist_is_refused_with_the_nearest():

@@ -28,6 +28,8 @@ RESTARTS_MAXIMUM = 1000
 """The largest restart budget."""
 NAME_CHARACTERS = 128
 """The longest name of an extension, tool or command."""
+MISTAKES = 50
+"""How many mistakes the text of one error tells; `PolicyError.problems` has all."""
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _NOUNS: Mapping[type, str] = MappingProxyType(
@@ -84,11 +86,13 @@ def moved(error: PolicyError, at: str) -> list[PolicyError]:
 
 
 def together(problems: list[PolicyError], path: str = "") -> PolicyError:
-    """These problems of the file `path`, at least one, as one error."""
+    """These problems of the file `path`, at least one, as one error; its text tells the first `MISTAKES`."""
     placed = tuple(PolicyError(each.reason, path=path, where=each.where, hint=each.hint) for each in problems)
     if len(placed) == 1:
         return placed[0]
-    lines = "".join(f"\n  {each}" for each in problems)
+    lines = "".join(f"\n  {each}" for each in problems[:MISTAKES])
+    if len(placed) > MISTAKES:
+        lines += f"\n  and {len(placed) - MISTAKES} more"
     return PolicyError(f"{len(placed)} mistakes{lines}", path=path, problems=placed)
 
 

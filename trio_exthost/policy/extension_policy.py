@@ -131,6 +131,13 @@ class RestartPolicy:
     delay_max_s: float = 30.0
     """Seconds the doubling ends at."""
 
+    def __str__(self) -> str:
+        """In words: `never`, or `on_crash, at most 5 times in 60 s, after 1 to 30 s`."""
+        if self.mode is RestartMode.NEVER:
+            return self.mode.value
+        span = f"after {self.delay_s:g} to {self.delay_max_s:g} s"
+        return f"{self.mode.value}, at most {self.budget} times in {self.window_s:g} s, {span}"
+
 
 _BUILT_IN = RestartPolicy()
 

@@ -75,7 +75,8 @@ class Ruling(Generic[T]):
 
     def explain(self) -> str:
         """Value, rule and key, in a line: `block [extension_point: extensions.sandbox.tool_call.on_failure]`."""
-        return f"{self.value} [{self.rule.value}{': ' + self.where if self.where else ''}]"
+        value = self.value.value if isinstance(self.value, enum.Enum) else self.value
+        return f"{value} [{self.rule.value}{': ' + self.where if self.where else ''}]"
 
 
 @attrs.frozen(kw_only=True)
