@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trio_exthost.policy import Outcome, Step, StepKind, Verdict
 from trio_exthost.policy.decision import LINE_BYTES, Decision
-from trio_exthost.runtime.decisions import DecisionLog, DecisionRecorder, Decisions, read_decisions
+from trio_exthost.runtime.decisions import PROBLEMS, DecisionLog, DecisionRecorder, Decisions, read_decisions
 
 
 def decision(number, tool_id="c", session_id="s"):
@@ -139,6 +139,14 @@ def test_line_that_is_too_long_is_one_problem(tmp_path):
     assert [each.time for each in reading.decisions] == [2]
     assert [each.line for each in reading.problems] == [1, 3]
     assert not reading.is_cut
+
+
+def test_file_that_is_no_log_costs_no_memory(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b"x\n" * (PROBLEMS + 7) + decision(2).to_line())
+    reading = read_decisions(path)
+    assert (len(reading.problems), reading.unreadable, len(reading.decisions)) == (PROBLEMS, PROBLEMS + 7, 1)
+    assert reading.problems[-1].line == PROBLEMS
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path):

@@ -166,3 +166,9 @@ def test_counts_are_short(count, text):
 )  # fmt: skip
 def test_names_fill_their_columns(name, shown):
     assert fitted(name, 6) == shown
+
+
+def test_one_that_was_asked_nothing_but_misses_events_is_shown():
+    stats = Stats(lambda: {"slow\x1b": 3})
+    stats.dropped("s", "slow\x1b", 20_000, 1, 20_000)
+    assert stats.snapshot().explain() == r"slow\x1b: 20k events dropped, 3 frames wait"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -17,6 +16,9 @@ from trio_exthost.runtime.rotation import RotatingFile, rotated
 
 if TYPE_CHECKING:
     from trio_exthost.policy import Verdict
+
+PROBLEMS = 100
+"""Lines that cannot be read of which the error is kept; all are counted."""
 
 
 class Decisions:
@@ -129,7 +131,9 @@ class DecisionReading:
     decisions: tuple[Decision, ...]
     """All that can be read, oldest first."""
     problems: tuple[DecisionError, ...] = ()
-    """The lines that cannot be read, each with file and line."""
+    """The first `PROBLEMS` lines that cannot be read, each with file and line."""
+    unreadable: int = 0
+    """How many lines cannot be read."""
     is_cut: bool = False
     """Whether the last line was cut off in writing; it is no problem, and not among the decisions."""
 
@@ -142,7 +146,7 @@ def read_decisions(path: Path) -> DecisionReading:
     """
     decisions: list[Decision] = []
     problems: list[DecisionError] = []
-    is_cut = False
+    unreadable, is_cut = 0, False
     for each in _files(path):
         with each.open("rb") as stream:
             for number, data in enumerate(_lines(stream), 1):
@@ -150,16 +154,15 @@ def read_decisions(path: Path) -> DecisionReading:
                     decisions.append(Decision.from_line(data, path=str(each), line=number))
                 except DecisionError as exc:
                     is_cut = each == path and len(data) <= LINE_BYTES and not data.endswith(b"\n")
-                    if not is_cut:
+                    unreadable += not is_cut
+                    if not is_cut and len(problems) < PROBLEMS:
                         problems.append(exc)
-    return DecisionReading(tuple(decisions), tuple(problems), is_cut)
+    return DecisionReading(tuple(decisions), tuple(problems), unreadable, is_cut)
 
 
 def _files(path: Path) -> list[Path]:
     older: list[Path] = []
-    for number in count(1):
-        if not (each := rotated(path, number)).is_file():
-            break
+    while (each := rotated(path, len(older) + 1)).is_file():
         older.append(each)
     return [*reversed(older), path]
 

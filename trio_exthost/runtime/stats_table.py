@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import accumulate
 
 from trio_exthost.policy.shown import plain
 
@@ -41,16 +42,12 @@ def _line(extension: str, name: str, numbers: Sequence[str]) -> str:
 
 def fitted(text: str, width: int) -> str:
     """The text in exactly so many columns: escaped, and cut or padded; a wide character takes two."""
-    kept, used = "", 0
     text = plain(text)
     sizes = [_columns(char) for char in text]
     if sum(sizes) <= width:
         return text + " " * (width - sum(sizes))
-    for char, size in zip(text, sizes, strict=True):
-        if used + size > width - 2:
-            break
-        kept, used = kept + char, used + size
-    return f"{kept}..".ljust(len(kept) + width - used)
+    kept = sum(each <= width - 2 for each in accumulate(sizes))
+    return f"{text[:kept]}..{' ' * (width - 2 - sum(sizes[:kept]))}"
 
 
 def _columns(char: str) -> int:
