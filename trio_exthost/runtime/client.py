@@ -8,6 +8,7 @@ from trio_exthost.wire.from_extension import PanelSpec
 
 if TYPE_CHECKING:
     from trio_exthost.diagnostics import Diagnostic
+    from trio_exthost.runtime.questions import Question
     from trio_exthost.runtime.session import Session
 
 
@@ -39,6 +40,19 @@ class HostClient:
 
     def close_panel(self, session: Session, extension: str, panel_id: str) -> None:
         """The extension closed its panel, or is gone."""
+
+    def ask_user(self, session: Session, question: Question) -> None:  # noqa: ARG002 - the protocol
+        """Ask a person, and settle the question now or whenever there is an answer; several may be open at once.
+
+        Of an extension, while it works on something of yours, whose deadline stands still; of the host itself (`extension`
+        is None) about a tool call, where you handed it no `confirm`. Nothing but the person, and whoever asks, limits how
+        long it is open. Control characters in its texts are as the extension sent them. Where this raises, the outcome is
+        `unavailable`.
+        """
+        question.unavailable()
+
+    def withdraw_question(self, session: Session, question: Question) -> None:
+        """Nobody waits for this answer any more (`question.withdrawn` says why): take it off the screen."""
 
     def tools_changed(self, session: Session, version: int) -> None:
         """Tools or commands are others now; at most once a tick."""

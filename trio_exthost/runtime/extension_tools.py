@@ -15,7 +15,6 @@ from trio_exthost.errors import CallAborted, CallTimedOut, InvalidArguments, Mal
 from trio_exthost.runtime.calls import Request, call, outcome_of
 from trio_exthost.runtime.invocation import Invocation
 from trio_exthost.runtime.invoking import Invoked, invoke
-from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.results import ToolResult, ToolStatus, cut_text, from_blocks, from_frame
 from trio_exthost.runtime.tools import Progress, ToolContext, ToolInfo
 from trio_exthost.wire import effects_from_extension, from_extension, to_extension
@@ -147,7 +146,7 @@ class ZotTool:
                         else None
                     ),
                 ),
-                min(own_s, invocation.limit_s),
+                invocation.patience(own_s),
             )
         if answer.activate_tools:
             invocation.session.activate_tools(answer.activate_tools)
@@ -216,7 +215,7 @@ class EffectTool:
                         on_issued=on_issued,
                         on_progress=output.take,
                     ),
-                    Patience(min(_asked_s(instance), maximum_s), min(maximum_s, invocation.limit_s)),
+                    invocation.patience(min(_asked_s(instance), maximum_s), maximum_s),
                 )
                 return result
             except CallTimedOut as exc:

@@ -10,7 +10,6 @@ from trio_exthost.errors import CallError, MalformedReply
 from trio_exthost.runtime.replies import Answer
 from trio_exthost.wire import Fault, effects_from_extension, effects_to_extension, from_extension
 from trio_exthost.wire.values import ErrorDetail
-from trio_exthost.wire.words import AskOutcome
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -115,7 +114,7 @@ def _progress(instance: Instance, frame: effects_from_extension.Progress) -> Non
 
 
 def _ask_user(instance: Instance, frame: effects_from_extension.AskUser) -> None:
-    instance.post(effects_to_extension.AskUserResult(frame.id, AskOutcome.UNAVAILABLE))
+    instance.questions.ask(frame)
 
 
 def _broker_call(instance: Instance, frame: effects_from_extension.BrokerCall) -> None:
@@ -140,6 +139,8 @@ def _fault(instance: Instance, fault: Fault) -> None:
         if pending is not None and fault.frame_type in (pending.request.expected, None):
             error = MalformedReply(fault.message, extension=instance.name)
             instance.replies.resolve(fault.frame_id, Answer(error=error))
+    if fault.frame_id is not None and fault.frame_type == effects_from_extension.AskUser.TYPE and not fault.fatal:
+        instance.questions.refuse_unreadable(fault.frame_id)
     if fault.registration_id is not None and fault.frame_type in _ANSWERED:
         instance.declarations.reject_malformed(fault.registration_id, fault.message)
     if fault.fatal:

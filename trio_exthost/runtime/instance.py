@@ -17,6 +17,7 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause, Registrant, Scope
 from trio_exthost.errors import LoadError
+from trio_exthost.runtime.asking import Questions
 from trio_exthost.runtime.declarations import Declarations
 from trio_exthost.runtime.failure import abort_calls, load_error
 from trio_exthost.runtime.greeting import hello_ack
@@ -75,6 +76,7 @@ class Instance:
         self.connection: Connection = host.new_connection()
         self.replies: ReplyTable = ReplyTable(host.next_id)
         self.nested: NestedCalls = NestedCalls(self)
+        self.questions: Questions = Questions(self)
         self.declarations: Declarations = Declarations(self)
         self.registering: Registering = Registering(self)
         self.health: Health = Health(self)
@@ -87,6 +89,7 @@ class Instance:
         self.argv: list[str] = []
         self.env_path: str | None = None
         self._stage = ""
+        self._early: list[to_extension.Frame] = []
         self._told: Counter[Code] = Counter()
         self._bug: Exception | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
@@ -140,8 +143,14 @@ class Instance:
         self.session.tell_client(callback, *arguments)
 
     def post(self, frame: to_extension.Frame) -> None:
-        """Queue a frame that is neither an event nor a call; nothing, once its end has come so far."""
-        if self._transport is not None and not self.outbox.is_closing:
+        """Queue a frame that is neither an event nor a call; nothing, once its end has come so far.
+
+        What a program asks for in one breath with its `hello` is answered after `hello_ack`.
+        """
+        connection = self.connection
+        if not connection.acknowledged and frame.TYPE not in connection.dialect.sendable_unacknowledged:
+            self._early.append(frame)
+        elif self._transport is not None and not self.outbox.is_closing:
             data = self.connection.send(frame)
             self.outbox.post(Entry(data, Kind.ANSWER))
             if self.host.instrument is not None:
@@ -336,6 +345,9 @@ class Instance:
         self.post(hello_ack(self))
         self.outbox.flush()
         self.connection.acknowledge()
+        early, self._early = self._early, []
+        for frame in early:
+            self.post(frame)
         self.move(State.REGISTERING)
         self.registering.begin()
 

@@ -10,6 +10,7 @@ import attrs
 
 from trio_exthost.effects import EffectKind, EffectRecord, ToolPermission
 from trio_exthost.errors import GuardAbsent, UnknownTool
+from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.results import ToolResult
 from trio_exthost.runtime.tools import HostTool, Progress, ToolContext
 
@@ -82,11 +83,17 @@ class Invocation:
     origin: str = ""
     chain: tuple[str, ...] = ()
     """Names down to the caller, this tool not included."""
-    limit_s: float = math.inf
-    """Bound of whoever asks, over the tool's own."""
+    within: Patience | None = None
+    """Patience of whoever asks, over the tool's own."""
     below: int | None = None
     """Handle of the record whose displaced tool is meant; None: whoever is in force."""
     send_progress: Callable[[Progress], None] = _nobody_listens
+
+    def patience(self, idle_s: float, total_s: float = math.inf) -> Patience:
+        """How long its extension is waited for: so long, and no longer than whoever asks has left."""
+        if self.within is not None:
+            total_s = min(total_s, self.within.left_s)
+        return Patience(idle_s, total_s, within=self.within)
 
     async def invoke(self) -> ToolResult:
         """Run whoever owns the name now.

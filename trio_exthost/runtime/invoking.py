@@ -14,6 +14,7 @@ import attrs
 
 from trio_exthost.effects import EffectRecord
 from trio_exthost.errors import CallError, MalformedReply, RemoteError
+from trio_exthost.runtime.calls import CancelReason as CallCancelReason
 from trio_exthost.runtime.calls import Request, call
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.results import clean_text
@@ -73,23 +74,34 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
     registration_id = invoked.record.registration.value.registration_id
     envelope = envelope_for(instance, invoked)
     deadline_ms = math.ceil(patience.limit_s * 1000)
-    return await call(
-        instance,
-        Request(
-            make_frame=lambda id: outbound.Invoke(id, registration_id, envelope, deadline_ms),
-            expected=inbound.InvokeResult.TYPE,
-            what=invoked.what,
-            hint=invoked.hint,
-            accept=lambda frame: _apply(instance, invoked, frame),
-            on_issued=invoked.on_issued,
-            on_progress=invoked.on_progress,
-            make_cancel=lambda id, reason, grace_s: outbound.Cancel(
-                id, CancelReason(reason), math.ceil(grace_s * 1000)
+    run_id = invoked.run.id if invoked.run is not None else ""
+    with instance.questions.invocation(patience, run_id=run_id, tool_call_id=invoked.tool_call_id) as asker:
+
+        def on_issued(id: str) -> None:
+            asker.begin(id)
+            if invoked.on_issued is not None:
+                invoked.on_issued(id)
+
+        def make_cancel(id: str, reason: CallCancelReason, grace_s: float) -> outbound.Cancel:
+            # What it has asked is withdrawn at once: it would use up its grace waiting for an answer.
+            asker.end(f"the invocation is given up ({reason})")
+            return outbound.Cancel(id, CancelReason(reason), math.ceil(grace_s * 1000))
+
+        return await call(
+            instance,
+            Request(
+                make_frame=lambda id: outbound.Invoke(id, registration_id, envelope, deadline_ms),
+                expected=inbound.InvokeResult.TYPE,
+                what=invoked.what,
+                hint=invoked.hint,
+                accept=lambda frame: _apply(instance, invoked, frame),
+                on_issued=on_issued,
+                on_progress=invoked.on_progress,
+                make_cancel=make_cancel,
+                grace_s=invoked.grace_s,
             ),
-            grace_s=invoked.grace_s,
-        ),
-        patience,
-    )
+            patience,
+        )
 
 
 def envelope_for(instance: Instance, invoked: Invoked) -> outbound.Envelope:

@@ -13,6 +13,7 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectKind
+from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.results import ToolResult, ToolStatus, bounded
 from trio_exthost.wire import from_extension, to_extension
 
@@ -123,9 +124,11 @@ class NestedCalls:
     async def _run(self, frame: from_extension.CallTool, scope: trio.CancelScope, parent: _Parent | None) -> None:
         instance = self._instance
         seconds = instance.deadlines.nested_call_s
+        pending = instance.replies.find(frame.parent_id)
+        patience = Patience(seconds, within=pending.patience if pending is not None else None)
         result = ToolResult.error("cancelled", ToolStatus.CANCELLED)
         try:
-            with scope, trio.move_on_after(seconds) as limit:
+            with scope, patience.scope() as limit:
                 async with instance.session.tool_call(
                     f"{instance.name}:{frame.id}",
                     frame.name,
@@ -133,7 +136,7 @@ class NestedCalls:
                     run=parent.run if parent is not None else None,
                     origin=instance.name,
                     chain=parent.chain if parent is not None else (),
-                    limit_s=seconds,
+                    within=patience,
                     below=self._overriding(frame) if frame.displaced else None,
                 ) as call:
                     if not call.verdict.blocked:

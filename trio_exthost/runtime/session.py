@@ -38,6 +38,7 @@ from trio_exthost.runtime.views import Views
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.host import Host, ModelRef
+    from trio_exthost.runtime.patience import Patience
 
 Confirm = Callable[["ToolCall"], Awaitable[bool]]
 """Asks a person whether a tool call may run, as it stands after the chain."""
@@ -348,12 +349,12 @@ class Session:
         run: Run | None = None,
         origin: str = "",
         chain: tuple[str, ...] = (),
-        limit_s: float = float("inf"),
+        within: Patience | None = None,
         below: int | None = None,
     ) -> AbstractAsyncContextManager[ToolCall]:
         """One tool call from its proposal to its one result: see `Run.tool_call`."""
         return toolcall.open_tool_call(
-            self, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s, below=below
+            self, tool_id, name, arguments, run=run, origin=origin, chain=chain, within=within, below=below
         )
 
     # --- for the runtime ---
@@ -417,15 +418,17 @@ class Session:
         if not self._is_closed:
             self.tell_client("tools_changed", self._version)
 
-    def tell_client(self, callback: str, *arguments: Any) -> None:
-        """Call the embedder's client; what it raises is a diagnostic of the host."""
+    def tell_client(self, callback: str, *arguments: Any) -> bool:
+        """Call the embedder's client; whether it has this callback and did not raise, which is a diagnostic of the host."""
         method = getattr(self._client, callback, None)
         if method is None:
-            return
+            return False
         try:
             method(self, *arguments)
         except Exception as exc:  # noqa: BLE001 - the embedder's code; a fault in it must not end an extension
             self.host.report(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.{callback} raised {exc!r}")
+            return False
+        return True
 
     def tell_diagnostic(self, diagnostic: Diagnostic) -> None:
         """As `tell_client`, but a failing `diagnostic` callback is only counted: telling it would fail again."""

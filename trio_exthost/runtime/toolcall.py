@@ -14,17 +14,21 @@ from trio_exthost.effects import ToolPermission
 from trio_exthost.errors import CallError, CallTimedOut, PayloadError
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
+from trio_exthost.runtime.arguments import parse_arguments
 from trio_exthost.runtime.bodies import result_body
+from trio_exthost.runtime.confirmation import ask_client, decide_headless, prompting_owner, wanted_by
 from trio_exthost.runtime.invocation import Invocation, permission_of
+from trio_exthost.runtime.patience import Patience, standing_still
 from trio_exthost.runtime.progress import ProgressQueue
 from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text
 from trio_exthost.runtime.tools import Progress
-from trio_exthost.wire.depth import is_deeper
-from trio_exthost.wire.payload import find_fault
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Confirm, Session
+
+
+_UNASKED = "an extension wants the user asked about this call, and nobody was"
 
 
 class ToolCall:
@@ -40,7 +44,7 @@ class ToolCall:
         run: Run | None,
         origin: str,
         chain: tuple[str, ...],
-        limit_s: float,
+        within: Patience | None,
         below: int | None,
     ) -> None:
         self.session = session
@@ -56,36 +60,17 @@ class ToolCall:
         """Whether the tool was begun."""
         self.confirmed: bool | None = None
         """What a person said; None: nobody was asked."""
-        self.problem: str = ""
+        self.problem: str
         """Why the arguments cannot be used, or nothing."""
         self._chain = chain
-        self._limit_s = limit_s
+        self._within = within
+        self._denial = ""
         self._below = below
         self._raw = clean_text(arguments) if isinstance(arguments, str) else ""
         self._progress = ProgressQueue()
         self.progress: trio.MemoryReceiveChannel[Progress] = self._progress.receive
         """Receives what the running tool tells; it ends with the call."""
-        self._original = self._parse(arguments)
-
-    def _parse(self, arguments: Mapping[str, Any] | str) -> Mapping[str, Any]:
-        """Arguments as an object; models write them as JSON text, and not always well. What cannot be sent is refused."""
-        try:
-            text = arguments.encode() if isinstance(arguments, str) else msgspec.json.encode(arguments)
-            value = msgspec.json.decode(text or b"{}")
-        except (msgspec.DecodeError, TypeError, ValueError, OverflowError, RecursionError) as exc:
-            self.problem = f"the arguments are not JSON: {exc}"
-            return {}
-        depth = self.session.host.config.limits.json_depth
-        limit = self.session.host.config.limits.frame_bytes // 2  # room for the rest of a frame, and for escapes
-        if not isinstance(value, dict):
-            self.problem = f"the arguments must be a JSON object, not {type(value).__name__}"
-        elif not isinstance(arguments, str) and value != arguments and (fault := find_fault(arguments, depth)):
-            self.problem = f"the arguments are not JSON: {fault}"  # NaN came back as null, the key 1 as "1"
-        elif is_deeper(text, depth - 2):  # a frame adds a level, and an event's result another
-            self.problem = f"the arguments are nested deeper than {depth - 2} levels"
-        elif len(text) > limit:
-            self.problem = f"the arguments have {len(text)} bytes, more than {limit}"
-        return {} if self.problem else value
+        self._original, self.problem = parse_arguments(arguments, session.host.config.limits)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -111,7 +96,8 @@ class ToolCall:
             return
         verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin)
         if verdict.allowed and self._permission is ToolPermission.PROMPT:
-            verdict = attrs.evolve(verdict, outcome=Outcome.ASK, reason=f"tool {self.name!r} wants each call confirmed")
+            reason = f"tool {self.name!r} wants each call confirmed"
+            verdict = attrs.evolve(verdict, outcome=Outcome.ASK, reason=reason, by=prompting_owner(self))
         self.verdict = verdict
 
     @property
@@ -154,32 +140,55 @@ class ToolCall:
     async def confirm(self, ask: Confirm | None = None) -> bool:
         """Ask a person, with `permission` events around it; False forbids `execute`.
 
+        However long it takes, no deadline of the host's goes on meanwhile. Where nobody is there (no client, or one that
+        says so), the answer is what the chain decided; if that is to ask a person, the policy's `headless_ask` decides.
+
         If this raises `trio.Cancelled`, the decision is told as `cancelled`, and the call cannot be executed.
 
         Args:
-          ask: Asks, given this call; the session's `confirm` if not given. With neither, nobody is asked, and the answer
-            is what the chain decided: yes, unless it wants a person asked.
+          ask: Asks, given this call; the session's `confirm` if not given. With neither, `HostClient.ask_user` is asked.
         """
         ask = ask or self.session.confirm
         if self.verdict.blocked:
             await trio.lowlevel.checkpoint()
             self.confirmed = False
             return False
-        if ask is None:
+        if self._is_alone(ask):
             await trio.lowlevel.checkpoint()
-            self.decide(approved=self.verdict.allowed, source="policy")
-            return self.verdict.allowed
+            return self._decide_alone()
+        self.confirmed = False
+        decision: str | None = "cancelled"
+        try:
+            with standing_still(self._within):
+                if ask is None:
+                    decision = await ask_client(self, self._tell_request)
+                else:
+                    self._tell_request()
+                    decision = "approved" if await ask(self) else "denied"
+        finally:
+            if decision is not None:
+                self.confirmed = decision == "approved"
+                self._tell_decision(decision, "user", "")
+        return self._decide_alone() if decision is None else self.confirmed
+
+    def _is_alone(self, ask: Confirm | None) -> bool:
+        return ask is None and not self.session.is_interactive
+
+    def _decide_alone(self) -> bool:
+        """What counts where nobody is there."""
+        extension = wanted_by(self)
+        if extension is None:
+            self.decide(approved=True, source="policy")
+            return True
+        approved, why = decide_headless(self.session, extension)
+        self._denial = "" if approved else why
+        self.decide(approved=approved, source="policy", reason=why)
+        return approved
+
+    def _tell_request(self) -> None:
         about = self._with_origin({"tool_id": self.tool_id, "tool_name": self.name})
         preview = f"{self.name} {msgspec.json.encode(self.arguments).decode()}"[:200]
         self._emit(Event.TOOL_CONFIRMATION_REQUESTED, {**about, "tool_preview": preview})
-        decision = "cancelled"
-        try:
-            self.confirmed = False
-            self.confirmed = bool(await ask(self))
-            decision = "approved" if self.confirmed else "denied"
-        finally:
-            self._tell_decision(decision, "user", "")
-        return self.confirmed
 
     def decide(self, *, approved: bool, source: str = "remembered", reason: str = "") -> None:
         """Record a decision that no person was asked for now; tells `permission_decision`.
@@ -209,16 +218,16 @@ class ToolCall:
         if self.verdict.blocked:
             return self.verdict.reason
         if self.confirmed is False:
-            return "the user did not allow this call"
-        permission = self._permission  # whoever serves the name now need not be who did when the chain was asked
-        if permission is ToolPermission.BLOCK:
+            return self._denial or "the user did not allow this call"
+        if self._permission is ToolPermission.BLOCK:  # of whoever serves the name now
             return f"tool {self.name!r} is registered as one that is never run"
-        if self.confirmed is None and (self.verdict.outcome is Outcome.ASK or permission is ToolPermission.PROMPT):
-            return "an extension wants the user asked about this call, and nobody was"
-        return ""
+        return _UNASKED if self.confirmed is None and wanted_by(self) is not None else ""
 
     async def execute(self) -> ToolResult:
         """Run whoever owns the name now, or refuse with the reason. Once.
+
+        Where a person was to be asked and `confirm` was not called, it is refused; where nobody is there to ask, the
+        policy's `headless_ask` decides.
 
         Never raises for a fault of the tool: that is a result with `is_error`, whose text is for the model. If this raises
         `trio.Cancelled`, the call is given up, and `tool_result` says `cancelled`.
@@ -229,6 +238,9 @@ class ToolCall:
         if self.result is not None or self.executed:
             raise RuntimeError(f"tool call {self.tool_id!r} was executed before")
         refusal = self._refusal()
+        if refusal is _UNASKED and self._is_alone(self.session.confirm):
+            self._decide_alone()
+            refusal = self._refusal()
         if refusal:
             await trio.lowlevel.checkpoint()
             self.result = ToolResult.error(refusal, ToolStatus.BLOCKED, may_have_run=False)
@@ -255,7 +267,7 @@ class ToolCall:
             run=self.run,
             origin=self.origin,
             chain=self._chain,
-            limit_s=self._limit_s,
+            within=self._within,
             below=self._below,
             send_progress=self._progress.put,
         )
@@ -271,13 +283,11 @@ async def open_tool_call(
     run: Run | None,
     origin: str,
     chain: tuple[str, ...],
-    limit_s: float,
+    within: Patience | None,
     below: int | None,
 ) -> AsyncIterator[ToolCall]:
     """A tool call from its proposal to its result: see `Run.tool_call`."""
-    call = ToolCall(
-        session, tool_id, name, arguments, run=run, origin=origin, chain=chain, limit_s=limit_s, below=below
-    )
+    call = ToolCall(session, tool_id, name, arguments, run=run, origin=origin, chain=chain, within=within, below=below)
     error: BaseException | None = None
     try:
         await call._enter()  # noqa: SLF001 - its own module

@@ -1,0 +1,106 @@
+"""Whether a tool call may run: a person's word, or the policy's where somebody wants a person asked and nobody is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from trio_exthost.effects import EffectRecord, ToolPermission
+from trio_exthost.errors import GuardAbsent, UnknownTool
+from trio_exthost.policy import Outcome
+from trio_exthost.policy.settings import HeadlessAsk
+from trio_exthost.runtime.invocation import owner_of_tool
+from trio_exthost.runtime.questions import MAX_TEXT, Question
+from trio_exthost.wire.words import AskKind, AskOutcome
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.session import Session
+    from trio_exthost.runtime.toolcall import ToolCall
+
+
+async def ask_client(call: ToolCall, on_asked: Callable[[], None]) -> str | None:
+    """Have the session's client ask a person, for as long as that takes.
+
+    If this raises `trio.Cancelled`, the question was withdrawn.
+
+    Args:
+      call: What is asked about, as it stands after the chain.
+      on_asked: Told once the client has taken the question; not where it says that nobody is there.
+
+    Returns:
+      `approved`, `denied` or `cancelled`; None where nobody is there.
+    """
+    settled = trio.Event()
+    question = Question(
+        call.session,
+        extension=None,
+        kind=AskKind.CONFIRM,
+        title=f"Run {call.name}?",
+        message=_message(call),
+        run_id=call.run.id if call.run is not None else "",
+        tool_call_id=call.tool_id,
+        on_settled=lambda _outcome, _value: settled.set(),
+    )
+    question.put()
+    if question.outcome is not AskOutcome.UNAVAILABLE:
+        on_asked()
+    try:
+        await settled.wait()
+    finally:
+        question.withdraw("the tool call was given up")
+    if question.outcome is AskOutcome.UNAVAILABLE:
+        return None
+    if question.outcome is AskOutcome.CANCELLED:
+        return "cancelled"
+    return "approved" if question.value is True else "denied"
+
+
+def _message(call: ToolCall) -> str:
+    """What will happen, then who wants it and why a person is asked; each on a line of its own."""
+    arguments = msgspec.json.encode(call.arguments).decode()
+    if len(arguments) > MAX_TEXT:
+        arguments = f"{arguments[:MAX_TEXT]}... ({len(arguments) - MAX_TEXT} more characters)"
+    lines = [arguments]
+    if call.origin:
+        lines.append(f"called by the extension {call.origin}")
+    if call.verdict.reason:
+        lines.append(f"{call.verdict.by}: {call.verdict.reason}" if call.verdict.by else call.verdict.reason)
+    return "\n".join(lines)
+
+
+def wanted_by(call: ToolCall) -> str | None:
+    """The extension that wants a person asked about a call as things stand now; None where nobody does.
+
+    Whoever serves the name now need not be who did when the chain was asked.
+    """
+    if call.verdict.outcome is Outcome.ASK:
+        return call.verdict.by or ""
+    return prompting_owner(call)
+
+
+def prompting_owner(call: ToolCall) -> str | None:
+    """The extension that has registered the tool as one whose calls are confirmed; None where it is none of these."""
+    try:
+        owner = owner_of_tool(call.session, call.name, call.run)
+    except (UnknownTool, GuardAbsent):
+        return None
+    if isinstance(owner, EffectRecord) and owner.registration.value.descriptor.permission is ToolPermission.PROMPT:
+        return owner.owner.extension_id
+    return None
+
+
+def decide_headless(session: Session, extension: str) -> tuple[bool, str]:
+    """What the policy says of an extension that wants a person asked where nobody is there.
+
+    Returns:
+      Whether the call may run, and why: which rule says so, and the way out where it may not.
+    """
+    ruling = session.host.policy.ask_without_client(extension)
+    who = f"extension {extension!r}" if extension else "an extension"
+    why = f"{who} wants a person asked about this call, and nobody is there; headless_ask = {ruling.explain()}"
+    if ruling.value is HeadlessAsk.ALLOW:
+        return True, why
+    return False, f'{why}. Run it where somebody can be asked, or let the policy say headless_ask = "allow"'
