@@ -32,6 +32,7 @@ class ExtensionLog:
         self._fd = -1
         self._size = 0
         self._has_failed = False
+        self._is_over = False
 
     def write_stderr(self, data: bytes) -> None:
         """Bytes the extension wrote to its stderr, kept as they are."""
@@ -61,10 +62,12 @@ class ExtensionLog:
                 self._size += written
                 data = data[written:]
         except OSError as exc:
-            self.close()
+            self._close()
             if not self._has_failed:
                 self._has_failed = True
                 self._on_failure(f"{self.path} cannot be written: {exc.strerror}")
+        if self._is_over:
+            self._close()
 
     def _open(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -92,7 +95,11 @@ class ExtensionLog:
             self.path.unlink()
 
     def close(self) -> None:
-        """Close the file; the tail stays readable. A later line opens it again."""
+        """Close the file; the tail stays readable. What is still noted later is written, and leaves nothing open."""
+        self._is_over = True
+        self._close()
+
+    def _close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -186,7 +186,8 @@ def nothing_left(place: Place, bound_s: float) -> Iterator[Callable[[], None]]:
         tempfile.tempdir = old
     if leaving_at:
         assert time.monotonic() - leaving_at[0] < bound_s + SLACK_S
-    assert descriptors() == before
+    after = descriptors()
+    assert after == before
     assert list(temporary.iterdir()) == []
     assert place.alive() == []
 
