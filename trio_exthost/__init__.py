@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         ToolPrompt,
     )
     from trio_exthost.runtime.panels import Panel
+    from trio_exthost.runtime.questions import Question
     from trio_exthost.runtime.registrations import AcceptedAll, Registrations
     from trio_exthost.runtime.results import ToolResult, ToolStatus, text_block
     from trio_exthost.runtime.run import AgentRef, Compaction, Run
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.toolcall import ToolCall
     from trio_exthost.runtime.tools import HostTool, Progress, SimpleTool, ToolContext, ToolInfo
     from trio_exthost.wire.from_extension import ContentBlock, PanelSpec
+    from trio_exthost.wire.words import AskKind, AskOutcome
 else:
 
     def __getattr__(name: str) -> object:
@@ -106,6 +108,8 @@ else:
 _HOMES = {
     "AcceptedAll": "runtime.registrations",
     "AgentRef": "runtime.run",
+    "AskKind": "wire.words",
+    "AskOutcome": "wire.words",
     "AssistantText": "runtime.text",
     "CallAborted": "errors",
     "CallError": "errors",
@@ -175,6 +179,7 @@ _HOMES = {
     "Prompt": "runtime.outcomes",
     "ProtocolError": "errors",
     "ProvidedModel": "runtime.models",
+    "Question": "runtime.questions",
     "Registration": "effects",
     "RegistrationRefused": "errors",
     "Registrations": "runtime.registrations",
@@ -210,6 +215,8 @@ _HOMES = {
 __all__ = [
     "AcceptedAll",
     "AgentRef",
+    "AskKind",
+    "AskOutcome",
     "AssistantText",
     "CallAborted",
     "CallError",
@@ -279,6 +286,7 @@ __all__ = [
     "Prompt",
     "ProtocolError",
     "ProvidedModel",
+    "Question",
     "Registration",
     "RegistrationRefused",
     "Registrations",

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.session import Session
 
 
-async def intercept(session: Session, event: str, payload: Mapping[str, Any], origin: str = "") -> Verdict:
+async def intercept(
+    session: Session, event: str, payload: Mapping[str, Any], origin: str = "", run_id: str = ""
+) -> Verdict:
     """Ask who intercepts `event`: see `Session.intercept`."""
     living = session.views.interceptors.get(event, ())
     absent = session.guards.absent(event, payload, living)
@@ -45,12 +47,11 @@ async def intercept(session: Session, event: str, payload: Mapping[str, Any], or
         is_waited_for = True
         answer = await asking.ask(member, chain.payload)
         chain.answer(answer, trio.current_time() - asked)
-    verdict = attrs.evolve(chain.verdict(), run_id=str(payload.get("agent_run_id", "")))
+    verdict = attrs.evolve(chain.verdict(), run_id=run_id or str(payload.get("agent_run_id", "")))
     _report_ignored_rewrites(verdict, living)
     if not is_waited_for:
         await trio.lowlevel.checkpoint()  # nobody was waited for, and callers rely on a checkpoint
-    if session.host.instrument is not None:
-        session.host.instrument.chain_ended(session.id, verdict, trio.current_time() - begun)
+    session.host.books.outcomes.chain_ended(session.id, verdict, trio.current_time() - begun)
     return verdict
 
 

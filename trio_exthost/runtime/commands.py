@@ -185,6 +185,5 @@ async def run_command(session: Session, name: str, arguments: Arguments, run: Ru
         error = exc
         raise
     finally:
-        if (instrument := session.host.instrument) is not None:
-            extension, seconds = record.owner.extension_id, trio.current_time() - begun
-            instrument.call_ended(session.id, extension, "command", key, outcome_of(error), seconds)
+        extension, seconds = record.owner.extension_id, trio.current_time() - begun
+        session.host.books.outcomes.call_ended(session.id, extension, "command", key, outcome_of(error), seconds)

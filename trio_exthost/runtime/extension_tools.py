@@ -287,12 +287,11 @@ def _told(invocation: Invocation, record: EffectRecord) -> Iterator[Callable[[st
     finally:
         for correlation_id in issued:
             instance.nested.close_parent(correlation_id)
-        if (instrument := invocation.session.host.instrument) is not None:
-            instrument.call_ended(
-                invocation.session.id,
-                instance.name,
-                "tool",
-                invocation.name,
-                outcome_of(error),
-                trio.current_time() - begun,
-            )
+        invocation.session.host.books.outcomes.call_ended(
+            invocation.session.id,
+            instance.name,
+            "tool",
+            invocation.name,
+            outcome_of(error),
+            trio.current_time() - begun,
+        )

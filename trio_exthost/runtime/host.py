@@ -17,7 +17,9 @@ from trio_exthost.config import HostConfig
 from trio_exthost.diagnostics import Code, Diagnostic, DiagnosticLog, Severity
 from trio_exthost.errors import ClosedError, WrongThread
 from trio_exthost.policy.policy import Policy
+from trio_exthost.runtime.books import Books
 from trio_exthost.runtime.client import HostClient
+from trio_exthost.runtime.decisions import Decisions
 from trio_exthost.runtime.flusher import Flusher
 from trio_exthost.runtime.instrument import HostInstrument
 from trio_exthost.runtime.logs import ExtensionLog
@@ -26,6 +28,7 @@ from trio_exthost.runtime.pump import Pump
 from trio_exthost.runtime.replies import id_source
 from trio_exthost.runtime.services import service_nursery
 from trio_exthost.runtime.session import Confirm, Session
+from trio_exthost.runtime.stats import HostStats
 from trio_exthost.runtime.watchdog import Watchdog
 from trio_exthost.wire import ZOT, Codec, Connection
 
@@ -57,6 +60,7 @@ class Host:
         instrument: HostInstrument | None,
         spawn: Spawner | None,
         catalogue: Catalogue | None,
+        decision_log: Path | None,
         policy: Policy,
         secrets: Container[str],
         nursery: trio.Nursery,
@@ -75,6 +79,13 @@ class Host:
         self.spawn: Spawner = spawn or self._spawn
         self.catalogue: Catalogue = catalogue or discover_in_thread
         self.sessions: dict[str, Session] = {}
+        self.books: Books = Books(
+            config,
+            self.sessions,
+            instrument=instrument,
+            log=decision_log,
+            on_failure=lambda why: self.report(Code.LOG_WRITE_FAILED, Severity.WARNING, why),
+        )
         self.is_closing = False
         self._thread = threading.get_ident()
         self._instances = 0
@@ -147,6 +158,16 @@ class Host:
         finally:
             await session.aclose()
             del self.sessions[session_id]
+
+    @property
+    def decisions(self) -> Decisions:
+        """The newest verdicts of all sessions, masked; `of_tool` finds those about one call."""
+        return self.books.decisions
+
+    def stats(self) -> HostStats:
+        """How often each extension was asked for what, how long it took, and what it missed, until now."""
+        self.check_thread()
+        return self.books.stats()
 
     # --- for the runtime ---
 
@@ -236,6 +257,7 @@ async def open_host(
     instrument: HostInstrument | None = None,
     spawn: Spawner | None = None,
     catalogue: Catalogue | None = None,
+    decision_log: Path | None = None,
     policy: Policy | None = None,
     secrets: Container[str] | None = None,
 ) -> AsyncIterator[Host]:
@@ -249,6 +271,7 @@ async def open_host(
       instrument: Sees everything the host does.
       spawn: Starts processes instead of the operating system (tests do).
       catalogue: Finds extensions instead of the roots in `config`.
+      decision_log: Where every decision is appended, a line of JSON each, masked, rotated as logs are; nowhere if not given.
       policy: What the operator decided about extensions: grants, reserved names, ...
       secrets: Names of the secrets that providers of extensions may refer to; the names of the environment if not given.
     """
@@ -259,6 +282,7 @@ async def open_host(
             instrument=instrument,
             spawn=spawn,
             catalogue=catalogue,
+            decision_log=decision_log,
             policy=policy or Policy(),
             secrets=os.environ if secrets is None else secrets,
             nursery=instances,
@@ -272,6 +296,7 @@ async def open_host(
             for session in list(host.sessions.values()):
                 await session.aclose()  # noqa: ASYNC102 - it shields itself, within stop_total_s
             await host.watchdog.stop()  # noqa: ASYNC102 - it shields itself
+            host.books.close()
 
 
 def package_version() -> str:

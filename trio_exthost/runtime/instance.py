@@ -318,8 +318,7 @@ class Instance:
             Severity.WARNING,
             f"{count} events were dropped (sequence {first} to {last}): it reads too slowly",
         )
-        if self.host.instrument is not None:
-            self.host.instrument.dropped(self.session.id, self.name, count, first, last)
+        self.host.books.outcomes.dropped(self.session.id, self.name, count, first, last)
 
     async def _live(self) -> None:
         """Handshake, registrations, and then whatever comes until its end begins."""

@@ -178,7 +178,7 @@ class Session:
         self.fanout.tell(event, payload or {}, sequence)
         return sequence
 
-    async def intercept(self, event: str, payload: Mapping[str, Any], *, origin: str = "") -> Verdict:
+    async def intercept(self, event: str, payload: Mapping[str, Any], *, origin: str = "", run_id: str = "") -> Verdict:
         """Ask who intercepts a point, one after the other, and decide.
 
         Order: manifest priority descending, then catalogue order, then registration. Each sees the value the previous one
@@ -190,6 +190,7 @@ class Session:
           event: `tool_call`, `turn_start`, `assistant_message` or `before_agent_start`.
           payload: The request's keys, as the protocol has them.
           origin: The extension that caused it; it is not asked about itself.
+          run_id: In which run, for the decision's record; that of the payload if not given.
 
         Raises:
           ValueError: There is no such point.
@@ -200,7 +201,7 @@ class Session:
         if event not in INTERCEPT_POINTS:
             raise ValueError(f"nobody can intercept {event!r}: the points are {', '.join(INTERCEPT_POINTS)}")
         self._ensure_started()
-        return await chain.intercept(self, event, payload, origin)
+        return await chain.intercept(self, event, payload, origin, run_id)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], *, tool_id: str | None = None, run: Run | None = None

@@ -94,7 +94,8 @@ class ToolCall:
                 self.verdict, reason=f"tool {self.name!r} is registered as one that is never run"
             )
             return
-        verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin)
+        run_id = self.run.id if self.run is not None else ""
+        verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin, run_id=run_id)
         if verdict.allowed and self._permission is ToolPermission.PROMPT:
             reason = f"tool {self.name!r} wants each call confirmed"
             verdict = attrs.evolve(verdict, outcome=Outcome.ASK, reason=reason, by=prompting_owner(self))
@@ -156,7 +157,7 @@ class ToolCall:
         if self._is_alone(ask):
             await trio.lowlevel.checkpoint()
             return self._decide_alone()
-        self.confirmed = False
+        self.confirmed, self._denial = False, ""
         decision: str | None = "cancelled"
         try:
             with standing_still(self._within):
