@@ -11,9 +11,10 @@ import msgspec
 import trio
 
 from trio_exthost.effects import ToolPermission
-from trio_exthost.errors import CallError, CallTimedOut, PayloadError
+from trio_exthost.errors import CallError, CallTimedOut, GuardAbsent, PayloadError
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
+from trio_exthost.runtime import chain
 from trio_exthost.runtime.arguments import parse_arguments
 from trio_exthost.runtime.bodies import result_body
 from trio_exthost.runtime.confirmation import ask_client, decide_headless, prompting_owner, wanted_by
@@ -62,7 +63,7 @@ class ToolCall:
         """What a person said; None: nobody was asked."""
         self.problem: str
         """Why the arguments cannot be used, or nothing."""
-        self._chain = chain
+        self._callers = callers
         self._within = within
         self._denial = ""
         self._below = below
@@ -83,23 +84,31 @@ class ToolCall:
         payload = self._with_origin(
             {"tool_id": self.tool_id, "tool_name": self.name, "tool_args": dict(self._original)}
         )
-        self.verdict = Verdict(Event.TOOL_CALL, Outcome.BLOCK, payload, payload, reason=self.problem)
-        self._emit(Event.TOOL_CALL, payload)
-        if self.problem:
-            await trio.lowlevel.checkpoint()
-            return
-        if self._permission is ToolPermission.BLOCK:
-            await trio.lowlevel.checkpoint()
-            self.verdict = attrs.evolve(
-                self.verdict, reason=f"tool {self.name!r} is registered as one that is never run"
-            )
-            return
         run_id = self.run.id if self.run is not None else ""
-        verdict = await self.session.intercept(Event.TOOL_CALL, payload, origin=self.origin, run_id=run_id)
-        if verdict.allowed and self._permission is ToolPermission.PROMPT:
-            reason = f"tool {self.name!r} wants each call confirmed"
-            verdict = attrs.evolve(verdict, outcome=Outcome.ASK, reason=reason, by=prompting_owner(self))
-        self.verdict = verdict
+        self.verdict = Verdict(Event.TOOL_CALL, Outcome.BLOCK, payload, payload, reason="cancelled", run_id=run_id)
+        self._emit(Event.TOOL_CALL, payload)
+        refusal = self._refusal_at_once()
+        if refusal:
+            self.verdict = attrs.evolve(self.verdict, **refusal)
+            self.session.host.books.outcomes.chain_ended(self.session.id, self.verdict, 0.0)
+            await trio.lowlevel.checkpoint()
+            return
+        prompt = None
+        if self._permission is ToolPermission.PROMPT:
+            prompt = (prompting_owner(self), f"tool {self.name!r} wants each call confirmed")
+        self.verdict = await chain.intercept(self.session, Event.TOOL_CALL, payload, self.origin, run_id, prompt=prompt)
+
+    def _refusal_at_once(self) -> dict[str, str]:
+        """What a verdict says of a call that no interceptor needs to be asked about; empty where they do."""
+        if self.problem:
+            return {"reason": self.problem}
+        try:
+            self._invocation().check_served()
+        except GuardAbsent as exc:
+            return {"reason": exc.message, "code": exc.code, "hint": exc.hint, "by": str(exc.extension)}
+        if self._permission is ToolPermission.BLOCK:
+            return {"reason": f"tool {self.name!r} is registered as one that is never run"}
+        return {}
 
     @property
     def _permission(self) -> ToolPermission:
@@ -267,7 +276,7 @@ class ToolCall:
             arguments=self.arguments,
             run=self.run,
             origin=self.origin,
-            chain=self._chain,
+            chain=self._callers,
             within=self._within,
             below=self._below,
             send_progress=self._progress.put,
