@@ -230,6 +230,7 @@ async def world(
     limits: Limits | None = None,
     instrument: HostInstrument | None = None,
     policy: Policy | None = None,
+    decision_log: Path | None = None,
     **config: Any,
 ) -> AsyncIterator[tuple[World, Host]]:
     """A host over fake extensions; afterwards nothing may be left."""
@@ -239,7 +240,12 @@ async def world(
             deadlines=deadlines or Deadlines(), limits=limits or Limits(), data_dir=tmp_path, **config
         )
         async with open_host(
-            settings, instrument=instrument, spawn=around.spawn, catalogue=around.catalogue, policy=policy
+            settings,
+            instrument=instrument,
+            spawn=around.spawn,
+            catalogue=around.catalogue,
+            policy=policy,
+            decision_log=decision_log,
         ) as host:
             yield around, host
         assert host.pump.watched == 0

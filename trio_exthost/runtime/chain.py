@@ -24,12 +24,21 @@ if TYPE_CHECKING:
 
 
 async def intercept(
-    session: Session, event: str, payload: Mapping[str, Any], origin: str = "", run_id: str = ""
+    session: Session,
+    event: str,
+    payload: Mapping[str, Any],
+    origin: str = "",
+    run_id: str = "",
+    *,
+    prompt: tuple[str | None, str] | None = None,
 ) -> Verdict:
-    """Ask who intercepts `event`: see `Session.intercept`."""
+    """Ask who intercepts `event`: see `Session.intercept`.
+
+    With `prompt`, an extension and its reason, a person is to be asked where nobody refuses.
+    """
     living = session.views.interceptors.get(event, ())
     absent = session.guards.absent(event, payload, living)
-    if not living and not absent:
+    if not living and not absent and prompt is None:
         await trio.lowlevel.checkpoint()
         return Verdict(event, Outcome.ALLOW, payload, payload)
     begun = trio.current_time()
@@ -48,6 +57,8 @@ async def intercept(
         answer = await asking.ask(member, chain.payload)
         chain.answer(answer, trio.current_time() - asked)
     verdict = attrs.evolve(chain.verdict(), run_id=run_id or str(payload.get("agent_run_id", "")))
+    if prompt is not None and verdict.allowed:
+        verdict = attrs.evolve(verdict, outcome=Outcome.ASK, by=prompt[0], reason=prompt[1])
     _report_ignored_rewrites(verdict, living)
     if not is_waited_for:
         await trio.lowlevel.checkpoint()  # nobody was waited for, and callers rely on a checkpoint

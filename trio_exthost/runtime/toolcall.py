@@ -14,9 +14,9 @@ from trio_exthost.effects import ToolPermission
 from trio_exthost.errors import CallError, CallTimedOut, GuardAbsent, PayloadError
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
-from trio_exthost.runtime import chain
 from trio_exthost.runtime.arguments import parse_arguments
 from trio_exthost.runtime.bodies import result_body
+from trio_exthost.runtime.chain import intercept
 from trio_exthost.runtime.confirmation import ask_client, decide_headless, prompting_owner, wanted_by
 from trio_exthost.runtime.invocation import Invocation, permission_of
 from trio_exthost.runtime.patience import Patience, standing_still
@@ -63,7 +63,7 @@ class ToolCall:
         """What a person said; None: nobody was asked."""
         self.problem: str
         """Why the arguments cannot be used, or nothing."""
-        self._callers = callers
+        self._chain = chain
         self._within = within
         self._denial = ""
         self._below = below
@@ -87,28 +87,28 @@ class ToolCall:
         run_id = self.run.id if self.run is not None else ""
         self.verdict = Verdict(Event.TOOL_CALL, Outcome.BLOCK, payload, payload, reason="cancelled", run_id=run_id)
         self._emit(Event.TOOL_CALL, payload)
-        refusal = self._refusal_at_once()
-        if refusal:
-            self.verdict = attrs.evolve(self.verdict, **refusal)
+        refused = self._refused_at_once()
+        if refused is not None:
+            self.verdict = refused
             self.session.host.books.outcomes.chain_ended(self.session.id, self.verdict, 0.0)
             await trio.lowlevel.checkpoint()
             return
         prompt = None
         if self._permission is ToolPermission.PROMPT:
             prompt = (prompting_owner(self), f"tool {self.name!r} wants each call confirmed")
-        self.verdict = await chain.intercept(self.session, Event.TOOL_CALL, payload, self.origin, run_id, prompt=prompt)
+        self.verdict = await intercept(self.session, Event.TOOL_CALL, payload, self.origin, run_id, prompt=prompt)
 
-    def _refusal_at_once(self) -> dict[str, str]:
-        """What a verdict says of a call that no interceptor needs to be asked about; empty where they do."""
+    def _refused_at_once(self) -> Verdict | None:
+        """The verdict about a call that no interceptor needs to be asked about; None where they do."""
         if self.problem:
-            return {"reason": self.problem}
+            return attrs.evolve(self.verdict, reason=self.problem)
         try:
             self._invocation().check_served()
         except GuardAbsent as exc:
-            return {"reason": exc.message, "code": exc.code, "hint": exc.hint, "by": str(exc.extension)}
+            return attrs.evolve(self.verdict, reason=exc.message, code=exc.code, hint=exc.hint, by=exc.extension)
         if self._permission is ToolPermission.BLOCK:
-            return {"reason": f"tool {self.name!r} is registered as one that is never run"}
-        return {}
+            return attrs.evolve(self.verdict, reason=f"tool {self.name!r} is registered as one that is never run")
+        return None
 
     @property
     def _permission(self) -> ToolPermission:
@@ -276,7 +276,7 @@ class ToolCall:
             arguments=self.arguments,
             run=self.run,
             origin=self.origin,
-            chain=self._callers,
+            chain=self._chain,
             within=self._within,
             below=self._below,
             send_progress=self._progress.put,
