@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from trio_exthost.policy import OnFailure, Outcome, Step, StepKind, Verdict
     from trio_exthost.policy.extension_policy import ExtensionPolicy, PointPolicy, RestartPolicy
     from trio_exthost.policy.policy import Policy
+    from trio_exthost.policy.rules import Rule, Ruling
+    from trio_exthost.policy.settings import HeadlessAsk
     from trio_exthost.runtime.client import HostClient
     from trio_exthost.runtime.commands import CommandInfo
     from trio_exthost.runtime.host import Host, ModelRef, open_host
@@ -144,6 +146,7 @@ _HOMES = {
     "ExtensionPolicy": "policy.extension_policy",
     "ExtensionRow": "runtime.status",
     "GuardAbsent": "errors",
+    "HeadlessAsk": "policy.settings",
     "Host": "runtime.host",
     "HostClient": "runtime.client",
     "HostConfig": "config",
@@ -186,6 +189,8 @@ _HOMES = {
     "Rejected": "runtime.outcomes",
     "RemoteError": "errors",
     "RestartPolicy": "policy.extension_policy",
+    "Rule": "policy.rules",
+    "Ruling": "policy.rules",
     "Run": "runtime.run",
     "Scope": "effects",
     "ScopeBinding": "effects",
@@ -251,6 +256,7 @@ __all__ = [
     "ExtensionPolicy",
     "ExtensionRow",
     "GuardAbsent",
+    "HeadlessAsk",
     "Host",
     "HostClient",
     "HostConfig",
@@ -293,6 +299,8 @@ __all__ = [
     "Rejected",
     "RemoteError",
     "RestartPolicy",
+    "Rule",
+    "Ruling",
     "Run",
     "Scope",
     "ScopeBinding",

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import attrs
 
 from trio_exthost.hooks.points import InterceptPoint
+from trio_exthost.policy.diff import same_json
 from trio_exthost.policy.verdict import OnFailure, Outcome, Step, StepKind, Verdict
 
 
@@ -61,15 +62,6 @@ class Failure:
 class _Consent(Generic[M]):
     member: M
     value: Any
-
-
-def same_json(one: Any, other: Any) -> bool:
-    """Whether both are the same JSON. Unlike `==`, true is not 1 and 1 is not 1.0: a program may tell them apart."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same_json, one, other))
-    return type(one) is type(other) and bool(one == other)
 
 
 class Chain(Generic[M]):
