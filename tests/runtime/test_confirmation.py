@@ -109,6 +109,28 @@ async def test_a_call_that_is_given_up_withdraws_its_question(tmp_path, autojump
     assert person.withdrawn[0].withdrawn == "the tool call was given up"
 
 
+async def test_a_session_that_ends_withdraws_the_question_of_a_call_that_outlives_it(tmp_path, autojump_clock) -> None:
+    person = Person()
+    confirmed: list[bool] = []
+
+    async def hold() -> None:
+        async with session.tool_call("c", "bash", {"command": "x"}) as call:
+            confirmed.append(await call.confirm())
+            confirmed.append(await call.confirm())
+            assert (await call.execute()).text == "the user did not allow this call"
+
+    async with world(tmp_path) as (_, host), trio.open_nursery() as nursery:
+        async with host.open_session("s", client=person, tools=[bash()]) as session:
+            nursery.start_soon(hold)
+            await wait_all_tasks_blocked()
+            assert len(session.asked) == 1
+    assert confirmed == [False, False]
+    assert len(person.questions) == 1
+    assert person.withdrawn == person.questions
+    assert person.withdrawn[0].withdrawn == "the session has ended"
+    assert not session.asked
+
+
 class Broken(HostClient):
     def ask_user(self, session, question) -> None:
         raise LookupError("no screen")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from runtime.askers import Person, asker
 from runtime.fakes import Guest, codes, world
@@ -55,6 +56,16 @@ async def test_each_frame_is_answered_once_also_where_it_is_refused(tmp_path, au
         await one.finish(invocation)
     assert len(one.told()) == 6 + 1 + 2
     assert len({each[0] for each in one.told()}) == 6 + 1 + 2
+
+
+@pytest.mark.parametrize("more", [{}, {"invocation": "x", "kind": "confirm", "title": "Sure?"}])
+async def test_an_id_that_leaves_no_room_for_an_answer_is_ignored(tmp_path, autojump_clock, more) -> None:
+    person = Person()
+    async with asker(tmp_path, person, limits=Limits(frame_bytes=8192)) as one:
+        await one.send(type="ask_user", id="x" * 8060, **more)
+        assert codes(one.session.host) == ["frame_invalid"]
+        await one.ask("x", "y" * 1024)
+        assert one.told() == [("y" * 1024, "cancelled", None)]
 
 
 async def test_no_question_is_taken_in_one_breath_with_the_answer(tmp_path, autojump_clock) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_OPTIONS = 256
 """Options of one question."""
+MAX_ID = 1024
+"""Characters of the id of a question; the answer would have no room for one that fills a frame."""
 
 
 @attrs.define(eq=False)
@@ -100,6 +102,9 @@ class Questions:
     def ask(self, frame: AskUser) -> None:
         """An extension asks: hand it to the client, or answer why not. Never blocks."""
         instance = self._instance
+        if len(frame.id) > MAX_ID:
+            self._report(Code.FRAME_INVALID, f"with an id of {len(frame.id)} characters, of {MAX_ID} allowed: ignored")
+            return
         if frame.id in self._open:
             # An answer to this frame would be taken for the first one's.
             self._report(Code.FRAME_ILLEGAL, f"with id {frame.id!r:.80}, which is open: ignored")
@@ -118,8 +123,12 @@ class Questions:
             self._put(frame, asker)
 
     def refuse_unreadable(self, id: str) -> None:
-        """A frame that cannot be read, or comes when it must not, is answered, too, unless its id is an open question's."""
-        if id not in self._open and outbound.AskUserResult.TYPE in self._instance.connection.dialect.outbound:
+        """A frame that cannot be read, or comes when it must not, is answered, too.
+
+        Unless its id is an open question's, or too long.
+        """
+        knows_answers = outbound.AskUserResult.TYPE in self._instance.connection.dialect.outbound
+        if knows_answers and id not in self._open and len(id) <= MAX_ID:
             self._answer(id, AskOutcome.CANCELLED, None)
 
     def _put(self, frame: AskUser, asker: Asker) -> None:

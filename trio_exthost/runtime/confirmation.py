@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 async def ask_client(call: ToolCall, on_asked: Callable[[], None]) -> str | None:
     """Have the session's client ask a person, for as long as that takes.
 
-    If this raises `trio.Cancelled`, the question was withdrawn.
+    If this raises `trio.Cancelled`, the question was withdrawn; it also is where the session ends first.
 
     Args:
       call: What is asked about, as it stands after the chain.
@@ -33,9 +33,13 @@ async def ask_client(call: ToolCall, on_asked: Callable[[], None]) -> str | None
     Returns:
       `approved`, `denied` or `cancelled`; None where nobody is there.
     """
+    session = call.session
+    if session.is_closed:
+        await trio.lowlevel.checkpoint()
+        return "cancelled"
     settled = trio.Event()
     question = Question(
-        call.session,
+        session,
         extension=None,
         kind=AskKind.CONFIRM,
         title=f"Run {call.name}?",
@@ -44,12 +48,14 @@ async def ask_client(call: ToolCall, on_asked: Callable[[], None]) -> str | None
         tool_call_id=call.tool_id,
         on_settled=lambda _outcome, _value: settled.set(),
     )
-    question.put()
-    if question.outcome is not AskOutcome.UNAVAILABLE:
-        on_asked()
+    session.asked.add(question)
     try:
+        question.put()
+        if question.outcome is not AskOutcome.UNAVAILABLE:
+            on_asked()
         await settled.wait()
     finally:
+        session.asked.discard(question)
         question.withdraw("the tool call was given up")
     if question.outcome is AskOutcome.UNAVAILABLE:
         return None

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.host import Host, ModelRef
     from trio_exthost.runtime.patience import Patience
+    from trio_exthost.runtime.questions import Question
 
 Confirm = Callable[["ToolCall"], Awaitable[bool]]
 """Asks a person whether a tool call may run, as it stands after the chain."""
@@ -86,6 +87,8 @@ class Session:
         self._cwd_text = clean_text(str(self.cwd))  # a path need not be UTF-8, a frame must
         self.fanout: Fanout = Fanout(self, self._cwd_text)
         self.panels: Panels = Panels(self)
+        self.asked: set[Question] = set()
+        """Open questions of the host itself."""
         self.registrar: Registrar = Registrar(self)
         self.loader: Loader = Loader(self)
         self.is_interactive: bool = client is not None
@@ -454,6 +457,8 @@ class Session:
             if self._is_started:
                 self.emit(Event.SESSION_END, {"reason": "shutdown"})
             self._is_closed = True
+        for question in tuple(self.asked):
+            question.withdraw("the session has ended")
         await self.loader.stop_all()
         self.registrations.dispose_all()
 
