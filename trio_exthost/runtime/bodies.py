@@ -28,6 +28,12 @@ def block_body(block: ContentBlock) -> dict[str, str]:
     return {key: value for key, value in attrs.asdict(block).items() if value}
 
 
+def permission_body(tool_id: str, tool_name: str, decision: str, source: str, reason: str) -> dict[str, str]:
+    """What was decided about a tool call before it ran; a reason only where there is one."""
+    body = {"tool_id": tool_id, "tool_name": tool_name, "decision": decision, "source": source}
+    return {**body, "stage": "pre_execution", **({"reason": reason} if reason else {})}
+
+
 def fitting(payload: Mapping[str, Any], limits: Limits) -> Mapping[str, Any]:
     """The payload with its `text` and `result` cut to the limits; the same object where there is nothing to cut."""
     changed: dict[str, Any] = {}

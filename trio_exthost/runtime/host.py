@@ -124,10 +124,10 @@ class Host:
         Args:
           session_id: Names it in every event; one open session of a host may have it.
           cwd: The project's directory; this process's one if not given.
-          client: Hears what extensions want to show. None: nobody is there, so interactive tools are refused.
+          client: Hears what extensions want to show, and asks the user. None: nobody is there; interactive tools are refused.
           tools: The embedder's own tools; their names win over every extension's.
           model: Told to extensions.
-          confirm: Asks a person about a tool call; see `ToolCall.confirm`. None: every call that was allowed goes on.
+          confirm: Asks a person about a tool call; see `ToolCall.confirm`. None: the client's `ask_user` does.
           builtin_commands: Names of the embedder's own commands; extensions cannot take them.
           models: Where models of extensions' providers are added and taken out; a catalogue in memory, of this session,
             if not given. Two sessions that share one cannot both load an extension that adds the same model.

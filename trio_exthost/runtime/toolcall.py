@@ -15,7 +15,7 @@ from trio_exthost.errors import CallError, CallTimedOut, GuardAbsent, PayloadErr
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.runtime.arguments import parse_arguments
-from trio_exthost.runtime.bodies import result_body
+from trio_exthost.runtime.bodies import permission_body, result_body
 from trio_exthost.runtime.chain import intercept
 from trio_exthost.runtime.confirmation import ask_client, decide_headless, prompting_owner, wanted_by
 from trio_exthost.runtime.invocation import Invocation, permission_of
@@ -27,7 +27,6 @@ from trio_exthost.runtime.tools import Progress
 if TYPE_CHECKING:
     from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Confirm, Session
-
 
 _UNASKED = "an extension wants the user asked about this call, and nobody was"
 
@@ -127,12 +126,9 @@ class ToolCall:
             elif isinstance(error, Exception):
                 result = ToolResult.error(f"{type(error).__name__}: {error}")
             self.result = result
+        raw = cut_text(self._raw, self.session.host.config.limits.event_body_bytes) if self.problem else ""
         body: dict[str, Any] = {"tool_id": self.tool_id, "tool_name": self.name}
-        body |= (
-            {"tool_args_raw": cut_text(self._raw, self.session.host.config.limits.event_body_bytes)}
-            if self.problem and self._raw
-            else {"tool_args": dict(self.arguments)}
-        )
+        body |= {"tool_args_raw": raw} if raw else {"tool_args": dict(self.arguments)}
         body |= {"status": result.status.value, "executed": self.executed, "result": result_body(result)}
         self._emit(Event.TOOL_RESULT, self._with_origin(body))
 
@@ -212,14 +208,8 @@ class ToolCall:
         self._tell_decision("approved" if approved else "denied", source, reason)
 
     def _tell_decision(self, decision: str, source: str, reason: str) -> None:
-        body = {
-            "tool_id": self.tool_id,
-            "tool_name": self.name,
-            "decision": decision,
-            "source": source,
-            "stage": "pre_execution",
-        }
-        self._emit(Event.PERMISSION_DECISION, self._with_origin({**body, "reason": reason} if reason else body))
+        body = permission_body(self.tool_id, self.name, decision, source, reason)
+        self._emit(Event.PERMISSION_DECISION, self._with_origin(body))
 
     def _refusal(self) -> str:
         """Why it must not run, or nothing: the text the model is shown."""
