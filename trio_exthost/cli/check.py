@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
 import click
 import trio
 
-from trio_exthost.cli.text import console, printable, printable_lines, write_json
+from trio_exthost.cli.check_view import show
+from trio_exthost.cli.group import COMMANDS, HELP_OPTIONS, Command
+from trio_exthost.cli.text import write_json
 from trio_exthost.config import Deadlines, HostConfig
-from trio_exthost.diagnostics import Diagnostic
-from trio_exthost.errors import HostError, LoadError
+from trio_exthost.diagnostics import Code, Diagnostic, DiagnosticLog
+from trio_exthost.errors import LoadError, ManifestError
+from trio_exthost.packages import Manifest, load_manifest
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.host import open_host
 from trio_exthost.runtime.session import Session
@@ -22,6 +26,23 @@ from trio_exthost.wire.from_extension import PanelSpec
 SETTLE_S = 0.3
 """After `ready`, so long for what comes late: notes, panels, more registrations."""
 
+_NOT_STARTED = ("discovery", "spawn")
+
+HINTS: Mapping[str, str] = {
+    Code.STRAY_OUTPUT: "stdout is for frames, one JSON object a line; print everything else to stderr",
+    Code.FRAME_INVALID: "correct that frame; the host left it out",
+    Code.FRAME_UNKNOWN: "the host ignores such a frame; is its type misspelt?",
+    Code.FRAME_ILLEGAL: "hello comes first and once; then registrations, then ready",
+    Code.FRAME_TOO_LONG: "send less in one frame, or end each frame with a line feed",
+    Code.AUTO_READY: 'send {"type": "ready"} after the last registration',
+    Code.REPLY_UNKNOWN: "answer each request once, with the id it came with",
+    Code.OUTPUT_CLOSED: "keep stdout open as long as the program runs",
+    Code.INPUT_CLOSED: "read stdin until it ends, and exit then",
+    Code.UNRESPONSIVE: "read stdin all the time",
+    Code.KILLED: "exit when stdin ends, or when told to shut down",
+}
+"""What the author of an extension can do about it, by the code of a diagnostic."""
+
 
 class _Listener(HostClient):
     """Keeps what the extension shows."""
@@ -29,7 +50,6 @@ class _Listener(HostClient):
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.panels: list[str] = []
-        self.diagnostics: list[Diagnostic] = []
 
     def notify(self, session: Session, extension: str, level: str, message: str) -> None:  # noqa: ARG002 - the protocol
         self.notes.append(f"{level}: {message}")
@@ -37,47 +57,69 @@ class _Listener(HostClient):
     def open_panel(self, session: Session, extension: str, panel: PanelSpec) -> None:  # noqa: ARG002 - the protocol
         self.panels.append(panel.id)
 
-    def diagnostic(self, session: Session | None, diagnostic: Diagnostic) -> None:  # noqa: ARG002 - the protocol
-        self.diagnostics.append(diagnostic)
-
 
 async def examine(directory: Path, hello_s: float | None) -> dict[str, Any]:
-    """Load it in a session with nothing else; what it registers, or why it failed."""
+    """Load it in a session with nothing else; what it registers, or why it failed. Its process has ended on return.
+
+    Args:
+      directory: Absolute.
+      hello_s: Seconds until `hello`; None for the default. A manifest that asks for more or less wins.
+    """
     deadlines = Deadlines(hello_s=hello_s) if hello_s is not None else Deadlines()
     config = HostConfig(project_roots=(), user_roots=(), deadlines=deadlines)
     listener = _Listener()
     begun = time.monotonic()
-    found: dict[str, Any] = {"directory": str(directory), "ok": False}
+    found: dict[str, Any] = {
+        "directory": str(directory), "name": directory.name, "ok": False, "state": "failed", "error": None,
+        "reason": "", "version": "", "ready_s": None, "auto_ready": False,
+        "commands": [], "tools": [], "events": [], "intercepts": [],
+    }  # fmt: skip
     async with open_host(config) as host, host.open_session("check", cwd=directory, client=listener) as session:
         try:
             row = await session.load(directory)
         except LoadError as exc:
-            found |= {"name": exc.extension or directory.name, "error": _error(exc)}
+            found |= {"name": exc.extension or directory.name, **_failure(exc, directory)}
+            told = (str(exc), exc.message)
         else:
-            found |= {"name": row.name, "ok": True, "ready_s": round(time.monotonic() - begun, 3)}
+            found["ready_s"] = round(time.monotonic() - begun, 3)
             await trio.sleep(SETTLE_S)
             row = next(each for each in session.extensions() if each.name == row.name)
-            found |= {"version": row.version, "auto_ready": row.auto_ready, "state": row.state}
-            found |= _registrations(session)
-            found["ok"] = row.state == "ready"
-            if row.reason:
-                found["reason"] = row.reason
-    found |= {"notes": listener.notes, "panels": listener.panels}
-    found["diagnostics"] = [
-        {"code": each.code.value, "severity": each.severity.value, "message": each.message}
-        for each in listener.diagnostics
-    ]
+            found |= {"name": row.name, "version": row.version, "state": row.state, "reason": row.reason}
+            found |= {"ok": row.state == "ready", "auto_ready": row.auto_ready, **_registrations(session)}
+            told = ("", "")
+    # Read only now: that it had to be killed is worth knowing, too.
+    found |= {"notes": listener.notes, "panels": listener.panels, **_diagnostics(host.diagnostics, told)}
     return found
 
 
-def _error(exc: LoadError) -> dict[str, str]:
+def _failure(exc: LoadError, directory: Path) -> dict[str, Any]:
+    """Why it does not run, with a way out. One that has nothing to run is in order."""
+    manifest = _manifest(directory)
+    if exc.stage == "discovery" and manifest is not None and manifest.static and manifest.enabled:
+        return {"ok": True, "state": "static", "version": manifest.version, "reason": "it holds skills or themes only"}
     keys = ("code", "stage", "message", "exit_status", "stderr_tail", "log_path", "hint")
-    return {key: str(getattr(exc, key)) for key in keys}
+    error = {key: str(getattr(exc, key)) for key in keys}
+    by_hand = "" if exc.stage in _NOT_STARTED or manifest is None else _by_hand(directory, manifest)
+    error["hint"] = error["hint"] or HINTS.get(exc.code, "") or by_hand
+    return {"error": error}
+
+
+def _manifest(directory: Path) -> Manifest | None:
+    try:
+        return load_manifest(directory)[0]
+    except ManifestError:  # said already, by the load
+        return None
+
+
+def _by_hand(directory: Path, manifest: Manifest) -> str:
+    """How to see more of one that does start: its author can talk to it, or read its traceback."""
+    command = shlex.join([manifest.exec, *manifest.args])
+    return f"to see more, run it by hand: cd {shlex.quote(str(directory))} && {command}"
 
 
 def _registrations(session: Session) -> dict[str, Any]:
     return {
-        "commands": [attrs.asdict(each) for each in session.commands()],
+        "commands": [{"name": each.name, "description": each.description} for each in session.commands()],
         "tools": [
             {"name": each.name, "description": each.description, "schema": each.schema} for each in session.tools()
         ],
@@ -86,53 +128,65 @@ def _registrations(session: Session) -> dict[str, Any]:
     }
 
 
-@click.command("check")
-@click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--timeout", type=click.FloatRange(min=0.1), help="Seconds until hello, instead of 10.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def check_command(directory: Path, timeout: float | None, as_json: bool) -> None:
-    """Load the extension in DIRECTORY and say what it registers, or why it fails. Runs it: you trust it by naming it."""
-    try:
-        found = trio.run(examine, directory.absolute(), timeout)
-    except HostError as exc:
-        raise click.ClickException(printable(str(exc))) from exc
+def _diagnostics(log: DiagnosticLog, told: Collection[str]) -> dict[str, Any]:
+    """Every one that was kept but the failure itself, which is `error` already; and how often each code came up."""
+    kept = [each for each in log if each.message not in told]
+    counts = {code.value: count for code, count in log.counts.items() if any(each.code is code for each in kept)}
+    return {"diagnostics": [_one(each) for each in kept], "counts": counts}
+
+
+def _one(each: Diagnostic) -> dict[str, str]:
+    return {
+        "code": each.code.value,
+        "severity": each.severity.value,
+        "message": each.message,
+        "hint": HINTS.get(each.code, ""),
+    }
+
+
+EPILOG = """
+Example:
+  exthost check ./my-extension --timeout 3
+
+--json prints one object:
+  ok           true when it became ready, and still was a moment later; or
+               when it has nothing to run (skills or themes only)
+  name, version, directory
+  state        ready, static, failed, ...; reason says why it is not ready
+  ready_s      seconds until it was ready, or null
+  auto_ready   true when its silence was taken for ready
+  commands     [{name, description}]
+  tools        [{name, description, schema}]
+  events, intercepts, panels, notes
+               lists of text
+  error        null, or {code, stage, message, exit_status, stderr_tail,
+               log_path, hint}
+  diagnostics  [{code, severity, message, hint}], oldest first
+  counts       how often each of these codes came up: {code: number}
+
+Exit status: 0 ok, 1 not ok, 2 wrong call.
+"""
+
+
+@click.command(
+    "check", cls=Command, short_help=COMMANDS["check"][1], epilog=EPILOG, context_settings=HELP_OPTIONS,
+)  # fmt: skip
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1, max=86_400),
+    metavar="SECONDS",
+    help="Until its hello, instead of 10; exthost.startup_timeout_s of its manifest wins.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, described below.")
+def check_command(directory: Path, timeout: float | None, as_json: bool) -> int:
+    """Load the extension in DIRECTORY and say what it registers, or why it fails.
+
+    It is run: by naming it you trust it.
+    """
+    found = trio.run(examine, directory.absolute(), timeout)
     if as_json:
         write_json(found)
     else:
-        _show(found)
-    raise SystemExit(0 if found["ok"] else 1)
-
-
-def _show(found: dict[str, Any]) -> None:
-    out = console(stderr=not found["ok"])
-    name = printable(found["name"])
-    if "error" in found:
-        _show_error(name, found["error"])
-        return
-    how = ", taken as ready without a ready frame" if found["auto_ready"] else ""
-    out.print(f"{name} {printable(found['version'])}: {found['state']} after {found['ready_s']} s{how}")
-    if "reason" in found:
-        out.print(f"  {printable(found['reason'])}")
-    for command in found["commands"]:
-        out.print(f"  command /{printable(command['name'])}  {printable(command['description'])}")
-    for tool in found["tools"]:
-        out.print(f"  tool {printable(tool['name'])}  {printable(tool['description'])}")
-    for word in ("events", "intercepts", "panels"):
-        if found[word]:
-            out.print(f"  {word}: {printable(', '.join(found[word]))}")
-    for note in found["notes"]:
-        out.print(f"  note {printable(note)}")
-    for each in found["diagnostics"]:
-        out.print(f"  {each['severity']} {each['code']}: {printable(each['message'])}", style="yellow")
-
-
-def _show_error(name: str, error: dict[str, str]) -> None:
-    out = console(stderr=True)
-    out.print(f"{name}: {printable(error['message'])}", style="red")
-    for key, label in (("stage", "stage"), ("exit_status", "exit"), ("hint", "way out"), ("log_path", "log")):
-        if error[key]:
-            out.print(f"  {label}: {printable(error[key])}")
-    if error["stderr_tail"]:
-        out.print("  the end of its stderr:")
-        for line in printable_lines(error["stderr_tail"]):
-            out.print(f"    {line}")
+        show(found)
+    return 0 if found["ok"] else 1

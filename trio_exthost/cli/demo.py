@@ -15,7 +15,8 @@ import trio
 
 from trio_exthost.cli.demo_view import View
 from trio_exthost.cli.examples import agent_module, prepare_extensions
-from trio_exthost.cli.text import console, write_json
+from trio_exthost.cli.group import COMMANDS, HELP_OPTIONS, Command
+from trio_exthost.cli.text import write_json
 from trio_exthost.config import HostConfig
 from trio_exthost.runtime.host import ModelRef, open_host
 from trio_exthost.runtime.toolcall import ToolCall
@@ -50,12 +51,19 @@ def make_project(folder: Path) -> Path:
 
 
 async def play(folder: Path, view: View) -> None:
-    """Run the agent in `folder`; everything that happens goes to the view."""
+    """Run the agent in `folder`; everything that happens goes to the view. Ends early where that can print no more."""
+    with trio.CancelScope() as scope:
+        view.on_broken = lambda: scope.cancel(reason="nothing can be printed any more")
+        await _play(folder, view)
+
+
+async def _play(folder: Path, view: View) -> None:
     scratch = make_project(folder)
     ready, left_out = prepare_extensions(folder / "extensions")
     config = HostConfig(extensions=ready, project_roots=(), user_roots=(), data_dir=folder / "data")
     model = choose_model()
     view.begin(TASK, model.name, left_out)
+    await trio.lowlevel.checkpoint_if_cancelled()  # that may have been for nobody: then nothing is started
 
     async def confirm(call: ToolCall) -> bool:
         await trio.lowlevel.checkpoint()
@@ -75,15 +83,37 @@ async def play(folder: Path, view: View) -> None:
         for command in session.commands():
             if command.name in ("audit", "todo"):
                 view.command(command.name, await session.run_command(command.name))
-    view.result((scratch / "greet.sh").read_text())
+    script = scratch / "greet.sh"
+    view.result(script.read_text(errors="replace") if script.is_file() else "")
 
 
-@click.command("demo")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document with everything that happened.")
+EPILOG = """
+Examples:
+  exthost demo
+  exthost demo --json | jq .summary
+
+With OPENAI_API_KEY a real model plays the agent, else a script does.
+
+--json prints one object, at the end:
+  task, model, seconds
+  extensions   {name: state}; left_out says why others could not run here
+  events       [{event, told: [name]}], in order
+  verdicts     [{event, outcome, reason, by, steps: [{extension, kind, ms}]}]
+  notes        [{extension, level, message}]
+  said         what the agent said, as the user may see it
+  greet_sh     the script as the agent left it
+  summary      {events told, asked, refused, rewrote, hidden, replaced,
+               confirmed, tools run}: numbers
+  folder       with --keep: where it worked
+"""
+
+
+@click.command("demo", cls=Command, short_help=COMMANDS["demo"][1], epilog=EPILOG, context_settings=HELP_OPTIONS)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, described below.")
 @click.option("--keep", is_flag=True, help="Keep the folder it works in, and say where it is.")
 def demo_command(as_json: bool, keep: bool) -> None:
     """An agent fixes a script while five extensions watch, refuse, rewrite and hide. Works offline."""
-    view = View(console(), is_silent=as_json)
+    view = View(is_silent=as_json)
     folder = Path(tempfile.mkdtemp(prefix="exthost-demo-"))
     begun = time.monotonic()
     try:
@@ -94,5 +124,7 @@ def demo_command(as_json: bool, keep: bool) -> None:
         if not keep:
             shutil.rmtree(folder, ignore_errors=True)
     view.end(time.monotonic() - begun, folder if keep else None)
+    if view.broken is not None:
+        raise view.broken
     if as_json:
         write_json(view.record)

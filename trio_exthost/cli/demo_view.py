@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from trio_exthost.cli.text import printable
+from trio_exthost import CommandOutcome
+from trio_exthost.cli.difference import around
+from trio_exthost.cli.streams import ReaderGone
+from trio_exthost.cli.text import Output, printable, short
 from trio_exthost.diagnostics import Diagnostic
-from trio_exthost.policy import StepKind, Verdict
+from trio_exthost.hooks import Event
+from trio_exthost.policy import Step, StepKind, Verdict
 from trio_exthost.runtime.client import HostClient
-from trio_exthost.runtime.commands import CommandOutcome
 from trio_exthost.runtime.instrument import HostInstrument
 from trio_exthost.runtime.session import Session
 from trio_exthost.runtime.status import LoadReport
 from trio_exthost.runtime.toolcall import ToolCall
 from trio_exthost.wire.from_extension import PanelSpec
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _COLOURS = {
     StepKind.ALLOWED: "green",
@@ -28,37 +27,51 @@ _COLOURS = {
     StepKind.REWROTE: "yellow",
     StepKind.BLOCKED: "red",
 }
+COUNTED = ("events told", "asked", "refused", "rewrote", "hidden", "replaced", "confirmed", "tools run")
+"""The words of the summary, in the order in which they happen. `rewrote` is about arguments, `replaced` about texts."""
 
 
 class View:
     """Prints, counts and records."""
 
-    def __init__(self, console: Console, *, is_silent: bool) -> None:
+    def __init__(self, *, is_silent: bool) -> None:
         """Print nothing when silent; record in any case."""
-        self._console = console
+        self._output = Output()
         self._is_silent = is_silent
         self._open_text = ""
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         self.record: dict[str, Any] = {"events": [], "verdicts": [], "notes": [], "said": []}
         self.client: HostClient = _Client(self)
         self.instrument: HostInstrument = _Instrument(self)
+        self.on_broken: Callable[[], object] = lambda: None
+        """Called once, when nothing can be printed any more."""
+        self.broken: ReaderGone | OSError | None = None
+        """Why nothing can be printed any more. Kept, not raised: whoever calls a view is in the middle of the host."""
 
     # --- printing ---
 
     def line(self, mark: str, text: str, style: str = "", indent: int = 0) -> None:
         """A marked line; the mark says whose it is."""
         self._end_text()
-        if not self._is_silent:
-            first = f"{'  ' * indent}{mark:<9}"
-            for each in hanging(first, printable(text), self._console.width):
-                self._console.print(each, style=style or None)
+        if self._is_silent or self.broken is not None:
+            return
+        try:
+            self._output.line(text, first=f"{'  ' * indent}{mark:<9}", style=style)
+        except (ReaderGone, OSError) as exc:
+            self.broken = exc
+            self.on_broken()
+
+    def lines(self, mark: str, text: str, style: str = "", indent: int = 0) -> None:
+        """As `line`, for a text of several lines; the mark stands at the first."""
+        for place, each in enumerate(text.replace("\r\n", "\n").split("\n")):
+            self.line("" if place else mark, each, style, indent)
 
     def _end_text(self) -> None:
         if self._open_text:
             text, self._open_text = self._open_text.strip(), ""
             if text:
                 self.record["said"].append(text)
-                self.line("agent", text, "bold")
+                self.lines("agent", text, "bold")
 
     def say(self, text: str) -> None:
         """A piece of what the user sees; printed when the line is complete."""
@@ -83,7 +96,7 @@ class View:
         self.record["extensions"] = {row.name: row.state for row in report.rows}
         self.line("host", f"ready: {', '.join(report.ready)}", "cyan")
         for error in report.failed:
-            self.line("host", str(error), "red")
+            self.lines("host", str(error), "red")
 
     def event(self, event: str, payload: Mapping[str, Any], receivers: tuple[str, ...]) -> None:
         """Something was told."""
@@ -91,22 +104,26 @@ class View:
         self.record["events"].append({"event": event, "told": list(receivers)})
         told = f" -> {', '.join(receivers)}" if receivers else ""
         detail = payload.get("tool_name") or payload.get("name") or payload.get("status") or ""
-        if event == "tool_result":
+        if event == Event.TOOL_RESULT:
             self._counts["tools run"] += bool(payload.get("executed"))
             text = "; ".join(block.get("text", "") for block in payload["result"]["content"])
             detail = f"{payload['tool_name']} {payload['status']}: {text}"
-        if event == "tool_call":
-            detail = f"{payload['tool_name']} {payload['tool_args']}"
-        self.line("event", f"{event} {_short(str(detail))}".rstrip() + told, "dim", 1)
+        if event == Event.TOOL_CALL:
+            # Arguments that are no JSON are told as the model wrote them.
+            detail = f"{payload['tool_name']} {payload.get('tool_args', payload.get('tool_args_raw', ''))}"
+        self.line("event", f"{event} {short(detail)}".rstrip() + told, "dim", 1)
 
     def verdict(self, verdict: Verdict) -> None:
         """Somebody was asked."""
         for step in verdict.steps:
+            done = _deed(verdict, step)
             self._counts["asked"] += 1
-            self._counts[{"blocked": "refused"}.get(step.kind.value, step.kind.value)] += 1
-            words = f"{step.extension} {step.kind.value} {verdict.event} in {step.seconds * 1000:.1f} ms"
+            if done in COUNTED:
+                self._counts[done] += 1
+            words = f"{step.extension} {_SAID.get(done, done)} {verdict.event} in {step.seconds * 1000:.1f} ms"
             if step.kind is StepKind.REWROTE:
-                words += f": {_short(str(step.before))} => {_short(str(step.after))}"
+                before, after = around(printable(step.before), printable(step.after))
+                words += f": {before} => {after}"
             if step.reason:
                 words += f": {step.reason}"
             self.line("asked", words, _COLOURS.get(step.kind, "red"), 1)
@@ -126,7 +143,7 @@ class View:
     def confirmed(self, call: ToolCall) -> None:
         """The person said yes (the demo's person always does)."""
         self._counts["confirmed"] += 1
-        self.line("person", f"says yes to {call.name} {_short(str(dict(call.arguments)))}", "", 1)
+        self.line("person", f"says yes to {call.name} {short(str(dict(call.arguments)))}", "", 1)
 
     def note(self, extension: str, level: str, message: str) -> None:
         """An extension tells the user something."""
@@ -137,36 +154,39 @@ class View:
         """A slash command was run."""
         text = getattr(outcome, "text", None) or outcome.action
         self.line("user", f"/{name}", "bold")
-        for each in str(text).split("\n"):
-            self.line("", each, "", 1)
+        self.lines("", str(text), "", 1)
 
     def result(self, text: str) -> None:
         """What the agent left behind."""
         self.record["greet_sh"] = text
-        self.line("result", f"greet.sh now says: {text.strip().splitlines()[-1]}", "bold")
+        lines = text.strip().splitlines()
+        self.line("result", f"greet.sh now says: {lines[-1]}" if lines else "greet.sh is empty or gone", "bold")
 
     def end(self, seconds: float, folder: Path | None) -> None:
         """The summary."""
         self.record |= {"seconds": round(seconds, 3), "summary": dict(self._counts)}
         if folder is not None:
             self.record["folder"] = str(folder)
-        order = ("events told", "asked", "refused", "rewrote", "confirmed", "tools run")  # in the order they happen
-        words = [f"{self._counts[word]} {word}" for word in order]
+        words = [f"{self._counts[word]} {word}" for word in COUNTED]
         extensions = len(self.record.get("extensions", ()))
         self.line("summary", f"{extensions} extensions, {', '.join(words)}, {seconds:.1f} s", "cyan")
         if folder is not None:
             self.line("kept", str(folder))
 
 
-def hanging(first: str, text: str, width: int) -> list[str]:
-    """The text wrapped to `width`, its later lines below where it began."""
-    pad = " " * len(first)
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=pad) or [first.rstrip()]
+_SAID = {"refused": "blocked", "hidden": "hid"}
+"""What an extension did, where the summary's word for it is another."""
 
 
-def _short(text: str, most: int = 60) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+def _deed(verdict: Verdict, step: Step) -> str:
+    """What one member did, in a word; of a text it is another word than of a call."""
+    match step.kind:
+        case StepKind.BLOCKED:
+            return "hidden" if verdict.event == Event.ASSISTANT_MESSAGE else "refused"
+        case StepKind.REWROTE:
+            return "replaced" if isinstance(step.after, str) else "rewrote"
+        case _:
+            return str(step.kind.value).replace("_", " ")
 
 
 class _Client(HostClient):

@@ -68,6 +68,6 @@ def _prepare(directory: Path) -> str:
     if compiler is None:
         return f"it needs a C compiler, and there is none of {', '.join(COMPILERS)} on PATH"
     done = subprocess.run(
-        [compiler, "-O2", "-o", "weather", "weather.c"], cwd=directory, capture_output=True, text=True, check=False
+        [compiler, "-O2", "-o", "weather", "weather.c"], cwd=directory, capture_output=True, check=False
     )
-    return "" if done.returncode == 0 else f"{compiler} failed: {done.stderr.strip()[:200]}"
+    return "" if done.returncode == 0 else f"{compiler} failed: {done.stderr.decode(errors='replace').strip()[:200]}"
