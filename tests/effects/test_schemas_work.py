@@ -180,8 +180,10 @@ def test_work_is_never_more_than_its_bound(top, x, y, value):
 @pytest.mark.parametrize(
     ("raw", "depth", "bound"),
     [
-        ({"enum": [1, 2, 3]}, 0, 1),
-        ({"enum": [1, {}, []]}, 0, 4),  # itself, and three comparisons
+        ({"enum": ["a", "b", "c"]}, 0, 1),
+        ({"enum": [1, 2, 3]}, 0, 19),  # a float is compared with each
+        ({"multipleOf": 2}, 0, 301),
+        ({"enum": [1, {}, []]}, 0, 19),  # itself, and three comparisons
         ({"allOf": [{}]}, 0, 2),
         ({"allOf": [{}], "unevaluatedProperties": False}, 0, 4),  # what is evaluated is learnt by going there again
         ({"properties": {"a": {}}, "additionalProperties": {}}, 1, 3),  # one member may get both

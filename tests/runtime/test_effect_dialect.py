@@ -416,6 +416,36 @@ async def test_requests_the_host_has_nothing_for_are_answered(tmp_path, autojump
         assert [frame["error"]["code"] for frame in frames[1:]] == ["broker_unavailable", "persistence_unavailable"]
 
 
+NEEDED = {
+    "ask_user": {"invocation": "x", "kind": "confirm", "title": "?"},
+    "broker_call": {"invocation": "x", "operation": "o"},
+    "state_commit": {"space": "session"},
+    "call_tool": {"name": "t"},
+}
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+async def test_an_id_that_fills_a_frame_disturbs_nobody(tmp_path, autojump_clock, kind) -> None:
+    async def program(guest) -> None:
+        guest.send(type="hello", name="p", capabilities=["effects", "call_tool"])
+        guest.send(type="register_command", name="c")
+        guest.send(type="ready")
+        await guest.frames("hello_ack")
+        for length in range(4_700, 4_960, 3):
+            guest.send(type=kind, id="i" * length, **NEEDED[kind])
+            await trio.sleep(0.01)
+        await guest.until_shutdown()
+
+    async with world(tmp_path, limits=Limits(frame_bytes=5_000)) as (around, host):
+        around.add("p", program)
+        around.add("good", serve)
+        async with host.open_session("s") as session:
+            await session.load_all()
+            await trio.sleep(5)
+            assert [row.state for row in session.extensions()] == ["ready", "ready"]
+            assert "frame_invalid" in codes(host)
+
+
 async def test_a_register_that_cannot_be_read_is_rejected_all_the_same(tmp_path, autojump_clock) -> None:
     async with one_puppet(tmp_path) as session:
         frames = await told(

@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 from runtime.fakes import Guest, codes, serve, world
+from runtime.puppets import ALL, do, puppet, register, tool
 
 from trio_exthost import Deadlines, ExtensionPolicy, OnFailure, Outcome, PointPolicy, Policy, SimpleTool, StepKind
 from trio_exthost.packages import Status
@@ -306,3 +307,51 @@ async def test_the_operator_names_the_winner_of_a_name(tmp_path, autojump_clock,
             await session.load_all()
             assert [(info.name, info.extension) for info in session.tools()] == [("t", winner)]
             assert codes(host) == ["registration_refused"]
+
+
+async def test_a_name_is_free_only_where_each_of_its_keepers_gave_it_up(tmp_path, autojump_clock) -> None:
+    grant = ExtensionPolicy(grant=["tools.override:bash"])
+    policy = Policy(extensions={"p": grant, "q": grant})
+    async with world(tmp_path, policy=policy) as (around, host):
+        for name in ("p", "q"):
+            around.add(name, puppet, permissions=ALL)
+        async with host.open_session("s", tools=[BASH]) as session:
+            await session.load_all()
+            override = register(1, "tool", tool("bash", override=True))
+            await do(session, override)
+            await do(session, {"type": "dispose", "registration_id": 1})
+            assert "is kept for" in (await call(session))[1]  # q has never had it
+            await do(session, override, name="do-q")
+            await do(session, {"type": "dispose", "registration_id": 1}, name="do-q")
+            assert (await call(session))[1] == "ran"
+            around.guests["q"].exit(1)
+            await trio.testing.wait_all_tasks_blocked()
+            assert "is kept for" in (await call(session))[1]
+
+
+async def test_giving_up_an_override_of_one_run_frees_the_name_there_only(tmp_path, autojump_clock) -> None:
+    policy = Policy(extensions={"p": ExtensionPolicy(grant=["tools.override:bash"])})
+    async with world(tmp_path, policy=policy) as (around, host):
+        around.add("p", puppet, permissions=ALL)
+        async with host.open_session("s", tools=[BASH]) as session:
+            await session.load_all()
+            with session.open_run(run_id="r1") as run:
+                await do(
+                    session,
+                    register(1, "tool", tool("bash", override=True, scope="run"), scope="run", id="r1"),
+                    {"type": "dispose", "registration_id": 1},
+                )
+                assert (await session.call_tool("bash", {}, run=run)).text == "ran"
+                assert "is kept for" in (await call(session))[1]
+
+
+async def test_an_absent_guards_own_call_is_refused_too(tmp_path, autojump_clock) -> None:
+    async with world(tmp_path, policy=POLICY) as (around, host):
+        around.add("guard", puppet, permissions=ALL)
+        async with host.open_session("s", tools=[BASH]) as session:
+            await session.load_all()
+            await do(session, {"type": "call_tool", "id": "1", "name": "bash", "args": {}}, name="do-guard")
+            await trio.testing.wait_all_tasks_blocked()
+            (frame,) = [each for each in around.guests["guard"].received if each["type"] == "tool_result"]
+            assert frame["is_error"]
+            assert "does not intercept this" in frame["content"][0]["text"]

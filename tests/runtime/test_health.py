@@ -191,3 +191,42 @@ async def test_zots_registrations_come_back_too(tmp_path, autojump_clock) -> Non
             assert [info.name for info in session.commands()] == ["c"]
             assert list(session.views.subscribers) == ["tick"]
             assert list(session.views.interceptors) == ["turn_start"]
+
+
+async def test_an_answer_that_comes_while_it_is_out_of_service_takes_back_what_it_says(
+    tmp_path, autojump_clock
+) -> None:
+    async with world(tmp_path, deadlines=Deadlines(tool_s=1, command_s=20, circuit_delay_s=10)) as (around, host):
+        around.add("p", puppet, permissions=ALL)
+        async with host.open_session("s") as session:
+            await session.load_all()
+            await do(
+                session,
+                register(1, "tool", tool("t")),
+                register(2, "tool", tool("once")),
+                register(3, "command", command("slow")),
+                answer(3, {"type": "sleep", "s": 9}, result({"status": "success"}, dispose=[2])),
+            )
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(session.run_command, "slow")
+                await fail(session)
+            await trio.sleep(20)
+            assert keys(session)["tool"] == ["t"]
+
+
+async def test_what_was_bound_to_a_run_does_not_move_to_a_later_one_of_that_id(tmp_path, autojump_clock) -> None:
+    async with world(tmp_path, deadlines=QUICK) as (around, host):
+        around.add("p", puppet, permissions=ALL)
+        async with host.open_session("s") as session:
+            await session.load_all()
+            with session.open_run(run_id="r") as run, run.open_request("q"):
+                await do(
+                    session,
+                    register(1, "tool", tool("t")),
+                    register(2, "tool", tool("of-run", scope="run"), scope="run", id="r"),
+                    register(3, "tool", tool("of-request", scope="request"), scope="request", id="q"),
+                )
+                await fail(session)
+            with session.open_run(run_id="r") as run, run.open_request("q"):
+                await trio.sleep(11)
+                assert [info.name for info in session.tools(run)] == ["t"]

@@ -362,3 +362,11 @@ async def test_one_that_exits_while_it_is_asked_to_stop_is_stopped(tmp_path, aut
                     guest.exit(0)
             assert {row.state for row in session.extensions()} == {"stopped"}
         assert_nothing_left(session)
+
+
+async def test_a_host_that_is_opened_where_everything_is_cancelled_already_ends(tmp_path, autojump_clock) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel("before it began")
+        async with world(tmp_path):
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught

@@ -163,7 +163,7 @@ def test_overrides_need_the_operators_word():
 
 
 def test_merging_is_pure_and_says_what_it_left_out():
-    registrations = Registrations(reserved=lambda: {"bash": ["sandbox"], "mail": ["post"]})
+    registrations = Registrations(reserved=lambda _run_id, _request_id: {"bash": ["sandbox"], "mail": ["post"]})
     sandbox = EffectOwner("sandbox", "s", 1)
     for owner, key, override in (
         (OWNER, "read", False),

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import trio
 
+from trio_exthost.cli.check_policy import declared, policy_facts, read_policy
 from trio_exthost.cli.check_view import show
 from trio_exthost.cli.group import COMMANDS, HELP_OPTIONS, Command
 from trio_exthost.cli.text import write_json
@@ -18,6 +19,7 @@ from trio_exthost.config import Deadlines, HostConfig
 from trio_exthost.diagnostics import Code, Diagnostic, DiagnosticLog
 from trio_exthost.errors import LoadError, ManifestError
 from trio_exthost.packages import Manifest, load_manifest
+from trio_exthost.policy import Policy
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.host import open_host
 from trio_exthost.runtime.session import Session
@@ -58,12 +60,16 @@ class _Listener(HostClient):
         self.panels.append(panel.id)
 
 
-async def examine(directory: Path, hello_s: float | None) -> dict[str, Any]:
+async def examine(
+    directory: Path, hello_s: float | None = None, policy: Policy | None = None, policy_path: Path = Path()
+) -> dict[str, Any]:
     """Load it in a session with nothing else; what it registers, or why it failed. Its process has ended on return.
 
     Args:
       directory: Absolute.
       hello_s: Seconds until `hello`; None for the default. A manifest that asks for more or less wins.
+      policy: Under which it is loaded; None for one that says nothing.
+      policy_path: Where the policy is from.
     """
     deadlines = Deadlines(hello_s=hello_s) if hello_s is not None else Deadlines()
     config = HostConfig(project_roots=(), user_roots=(), deadlines=deadlines)
@@ -72,9 +78,12 @@ async def examine(directory: Path, hello_s: float | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "directory": str(directory), "name": directory.name, "ok": False, "state": "failed", "error": None,
         "reason": "", "version": "", "ready_s": None, "auto_ready": False,
-        "commands": [], "tools": [], "events": [], "intercepts": [],
+        "commands": [], "tools": [], "events": [], "intercepts": [], "policy": None,
     }  # fmt: skip
-    async with open_host(config) as host, host.open_session("check", cwd=directory, client=listener) as session:
+    async with (
+        open_host(config, policy=policy) as host,
+        host.open_session("check", cwd=directory, client=listener) as session,
+    ):
         try:
             row = await session.load(directory)
         except LoadError as exc:
@@ -84,11 +93,18 @@ async def examine(directory: Path, hello_s: float | None) -> dict[str, Any]:
             found["ready_s"] = round(time.monotonic() - begun, 3)
             await trio.sleep(SETTLE_S)
             row = next(each for each in session.extensions() if each.name == row.name)
-            found |= {"name": row.name, "version": row.version, "state": row.state, "reason": row.reason}
-            found |= {"ok": row.state == "ready", "auto_ready": row.auto_ready, **_registrations(session)}
+            found |= {"name": row.name, "version": row.version, "state": row.state}
+            found |= {"auto_ready": row.auto_ready, **_registrations(session)}
+            # One that crashes is not in order, though a policy or its manifest has it started again.
+            restarts = [each.message for each in host.diagnostics if each.code is Code.RESTARTING]
+            found |= {"ok": row.state == "ready" and not restarts, "reason": row.reason or "".join(restarts[:1])}
             told = ("", "")
     # Read only now: that it had to be killed is worth knowing, too.
     found |= {"notes": listener.notes, "panels": listener.panels, **_diagnostics(host.diagnostics, told)}
+    if policy is not None:
+        names = [each["name"] for each in (*found["commands"], *found["tools"])]
+        said = declared(_manifest(directory), found["intercepts"])
+        found["policy"] = policy_facts(policy_path, policy, found["name"], said, config, names)
     return found
 
 
@@ -145,8 +161,9 @@ def _one(each: Diagnostic) -> dict[str, str]:
 
 
 EPILOG = """
-Example:
+Examples:
   exthost check ./my-extension --timeout 3
+  exthost check ./my-extension --policy policy.toml
 
 --json prints one object:
   ok           true when it became ready, and still was a moment later; or
@@ -163,6 +180,11 @@ Example:
                log_path, hint}
   diagnostics  [{code, severity, message, hint}], oldest first
   counts       how often each of these codes came up: {code: number}
+  policy       null without --policy, or {file, named, rows, others}; named:
+               does it speak of this extension; others: names of further ones
+    rows       [{extension, point, setting, value, rule, where}]: what is in
+               force for all (extension is empty) and for this one, the rule
+               that decides and the key that says so
 
 Exit status: 0 ok, 1 not ok, 2 wrong call.
 """
@@ -178,13 +200,20 @@ Exit status: 0 ok, 1 not ok, 2 wrong call.
     metavar="SECONDS",
     help="Until its hello, instead of 10; exthost.startup_timeout_s of its manifest wins.",
 )
+@click.option(
+    "--policy",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Load it under this policy, and show which of its settings are in force.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, described below.")
-def check_command(directory: Path, timeout: float | None, as_json: bool) -> int:
+def check_command(directory: Path, timeout: float | None, policy: Path | None, as_json: bool) -> int:
     """Load the extension in DIRECTORY and say what it registers, or why it fails.
 
     It is run: by naming it you trust it.
     """
-    found = trio.run(examine, directory.absolute(), timeout)
+    read = None if policy is None else read_policy(policy)
+    found = trio.run(examine, directory.absolute(), timeout, read, policy or Path())
     if as_json:
         write_json(found)
     else:

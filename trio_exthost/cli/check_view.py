@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from trio_exthost.cli.check_policy import show_policy
 from trio_exthost.cli.text import Output
 
 _SHOWN = 3
@@ -18,23 +19,31 @@ def show(found: Mapping[str, Any]) -> None:
     out = Output(stderr=not found["ok"])
     if found["error"] is not None:
         _show_error(out, found["name"], found["error"])
+    elif found["state"] == "static":
+        title = f"{found['name']} {found['version']}".rstrip()
+        out.line(f"{title}: in order; {found['reason']}, so there is nothing to run", style="green")
     else:
+        _show_state(out, found)
         _show_registrations(out, found)
     _show_diagnostics(out, found["diagnostics"], found["counts"])
+    if found["policy"] is not None:
+        show_policy(out, found["policy"])
 
 
-def _show_registrations(out: Output, found: Mapping[str, Any]) -> None:
+def _show_state(out: Output, found: Mapping[str, Any]) -> None:
     title = f"{found['name']} {found['version']}".rstrip()
     how = ", taken as ready without a ready frame" if found["auto_ready"] else ""
-    if found["state"] == "static":
-        out.line(f"{title}: in order; {found['reason']}, so there is nothing to run", style="green")
-        return
     if found["ok"]:
         out.line(f"{title}: ready after {found['ready_s']} s{how}", style="green")
+    elif found["state"] == "ready":
+        out.line(f"{title}: ready again, after it had ended", style="red")
     else:
         out.line(f"{title}: {found['state']}, though it was ready after {found['ready_s']} s{how}", style="red")
     if found["reason"]:
         out.line(found["reason"], first="  reason: ")
+
+
+def _show_registrations(out: Output, found: Mapping[str, Any]) -> None:
     for command in found["commands"]:
         out.line(_described(f"/{command['name']}", command["description"]), first="  command ")
     for tool in found["tools"]:

@@ -125,7 +125,8 @@ def print_error(message: str, *, label: str = "Error: ") -> None:
     """A message on stderr, escaped and wrapped, without rich: something may be wrong with more than the call."""
     first = label
     for line in message.replace("\r\n", "\n").split("\n"):
-        for each in hanging(first, line, columns(sys.stderr.isatty())):
+        text = line.lstrip(" ")
+        for each in hanging(first + " " * (len(line) - len(text)), text, columns(sys.stderr.isatty())):
             sys.stderr.write(f"{each}\n")
         first = " " * len(label)
     sys.stderr.flush()

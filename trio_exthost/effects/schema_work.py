@@ -26,6 +26,10 @@ MAX_APPLIED = 10_000
 _MAX_STEPS = 100_000  # of the analysis itself: well under a second
 _SATURATED = 10**15
 _LOOK_AHEAD = 16  # levels; few schemas without recursion are deeper
+_COMPARED = 6
+"""What comparing a value with one of an enum weighs, against a plain check: 270 ns at worst."""
+_DIVIDED = 300
+"""What `multipleOf` weighs: 15 us at worst, for 1e300 and 1e-300."""
 _AGAIN = 3  # unevaluated... goes through its neighbours once more, to learn what they evaluated
 
 _ONE_HERE = ("not", "if", "then", "else")
@@ -136,8 +140,12 @@ class SchemaWork:
         if self._patterns > MAX_PATTERNS:
             self._fail((), f"holds more than {MAX_PATTERNS} regular expressions", "resource_limit")
         enum = schema.get("enum")
-        if isinstance(enum, list) and any(isinstance(each, dict | list) for each in enum):
-            node.weight += len(enum)  # compared one by one; scalars are looked up
+        if isinstance(enum, list) and not all(isinstance(each, str) for each in enum):
+            node.weight += _COMPARED * len(
+                enum
+            )  # compared one by one: a float with each of many ints; texts are looked up
+        if "multipleOf" in schema:
+            node.weight += _DIVIDED
         if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
             node.again = _AGAIN
         node.references = [(word, schema[word]) for word in _REFERENCES if isinstance(schema.get(word), str)]

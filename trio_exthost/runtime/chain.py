@@ -14,7 +14,7 @@ from trio_exthost.hooks import INTERCEPT_POINTS, Event, InterceptPoint
 from trio_exthost.policy import Answer, Chain, Failure, Outcome, StepKind, Verdict
 from trio_exthost.policy.rules import MemberKind
 from trio_exthost.runtime.calls import Request, call
-from trio_exthost.runtime.guards import Absent
+from trio_exthost.runtime.guards import Absent, way_out
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.wire import from_extension, to_extension
 
@@ -46,13 +46,15 @@ async def intercept(
     chain: Chain[Instance | Absent] = Chain(asking.point, payload, _in_order(living, absent))
     is_waited_for = False
     while (member := chain.next_member()) is not None:
+        if isinstance(
+            member, Absent
+        ):  # also where it made the call: it would not have been asked, it is not there to be
+            chain.answer(asking.answer_for(member))
+            continue
         if origin and member.name == origin:
             chain.skip(StepKind.OWN_CALL)
             continue
         asked = trio.current_time()
-        if isinstance(member, Absent):
-            chain.answer(asking.answer_for(member))
-            continue
         is_waited_for = True
         answer = await asking.ask(member, chain.payload)
         chain.answer(answer, trio.current_time() - asked)
@@ -145,6 +147,8 @@ class _Asking:
 
     def _failed(self, member: Instance, kind: StepKind, reason: str) -> Failure:
         failure = self._failure(member.name, member.manifest.exthost.on_failure == "block", kind, reason)
+        if kind is StepKind.NOT_RUNNING:
+            failure = attrs.evolve(failure, code="guard_absent", hint=way_out(member.name))
         message = f"{self.point.event}: it {reason}; the policy says {failure.policy.value}"
         member.report(Code.POLICY_DECIDED, Severity.WARNING, message)
         return failure

@@ -19,6 +19,7 @@ from trio_exthost.effects import (
     EffectKind,
     KindRules,
     KindTable,
+    Realm,
     Registration,
     Scope,
     ScopeBinding,
@@ -101,8 +102,8 @@ class Declarations:
         self._instance = instance
         self._handles: dict[int, int] = {}
         self._used = UsedNumbers()
-        self.released: set[str] = set()
-        """Tools it has overridden and whose override it has disposed of by itself."""
+        self.released: set[tuple[str, Realm | None]] = set()
+        """Tools whose override it has disposed of by itself, each with the run or request it was for, if it was for one."""
 
     def __len__(self) -> int:
         """How many are in the ledger."""
@@ -126,6 +127,8 @@ class Declarations:
         handle = self._handles.get(registration_id)
         if handle is not None:
             self._instance.session.registrations.dispose(handle)
+        else:
+            self._instance.health.drop(registration_id)
 
     def on_change(self, change: Change) -> None:
         """A record of this instance changed: when it left the ledger, the extension is told why."""
@@ -133,9 +136,9 @@ class Declarations:
         record = change.record
         if overrides_tool(record):
             if change.cause is DisposeCause.HANDLE:
-                self.released.add(record.registration.key)
+                self.released.add((record.registration.key, record.binding.realm))
             elif change.action is ChangeAction.ACCEPTED:
-                self.released.discard(record.registration.key)
+                self.released.discard((record.registration.key, record.binding.realm))
         if change.action is ChangeAction.DISPOSED and self._handles.pop(registration_id, None) is not None:
             assert change.cause is not None
             self._instance.post(outbound.Disposed(registration_id, DisposalCause(change.cause.value)))

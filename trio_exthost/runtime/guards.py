@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from trio_exthost.effects import EffectKind, EffectRecord
+from trio_exthost.effects import EffectKind, EffectRecord, Scope
 from trio_exthost.errors import GuardAbsent
 from trio_exthost.hooks import Event
 from trio_exthost.runtime.lifecycle import State
@@ -39,18 +39,24 @@ class ReservedNames:
         """The only extensions that may serve this tool; empty where anybody may."""
         return self._keepers.get(name, ())
 
-    def now(self) -> Mapping[str, Collection[str]]:
-        """The names that are kept now, each for whom."""
-        return {name: keepers for name, keepers in self._keepers.items() if not self._is_released(name)}
+    def now(self, run_id: str | None = None, request_id: str | None = None) -> Mapping[str, Collection[str]]:
+        """The names that are kept now, seen from a run and a request, each for whom."""
+        return {
+            name: keepers for name, keepers in self._keepers.items() if not self._is_released(name, run_id, request_id)
+        }
 
-    def check(self, name: str, record: EffectRecord | None) -> None:
+    def check(
+        self, name: str, record: EffectRecord | None, *, run_id: str | None = None, request_id: str | None = None
+    ) -> None:
         """Refuse a tool that is kept for somebody else than who is in force.
 
         Raises:
           GuardAbsent: Says for whom it is kept, and in which state that one is.
         """
         keepers = self._keepers.get(name)
-        if not keepers or (record is not None and record.owner.extension_id in keepers) or self._is_released(name):
+        if not keepers or (record is not None and record.owner.extension_id in keepers):
+            return
+        if self._is_released(name, run_id, request_id):
             return
         who = " and ".join(f"{keeper} ({self._session.loader.state_of(keeper)})" for keeper in keepers)
         raise GuardAbsent(
@@ -60,12 +66,16 @@ class ReservedNames:
             hint='get it running, or let the policy say on_absent = "restore" for it',
         )
 
-    def _is_released(self, name: str) -> bool:
+    def _is_released(self, name: str, run_id: str | None, request_id: str | None) -> bool:
+        """Whether each keeper is there and has given the name up, for everywhere or for where one looks from."""
+        places = {(name, None), (name, (Scope.RUN, run_id)), (name, (Scope.REQUEST, request_id))}
         for keeper in self._keepers[name]:
             instance = self._session.loader.running(keeper)
-            if instance is not None and instance.state is State.READY and name in instance.declarations.released:
-                return True
-        return False
+            if instance is None or instance.state is not State.READY:
+                return False
+            if places.isdisjoint(instance.declarations.released):
+                return False
+        return True
 
 
 @attrs.frozen
@@ -150,10 +160,15 @@ class RequiredGuards:
         return Absent(
             name,
             state,
-            hint=f"get {name} running (session.extensions() has its state and why), or change the policy about it",
+            hint=way_out(name),
             rank=(-priority, rank, math.inf),
             manifest_blocks=name in self._points,
         )
+
+
+def way_out(name: str) -> str:
+    """What to do about a guard that is not there."""
+    return f"get {name} running (session.extensions() has its state and why), or change the policy about it"
 
 
 def overrides_tool(record: EffectRecord) -> bool:

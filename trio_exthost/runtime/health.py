@@ -101,9 +101,16 @@ class Health:
         kept, self._kept = self._kept, []
         self._instance.registrations = 0
         for binding, registration in kept:
-            if self._is_open(binding):
-                self._put_back(binding, registration)
+            self._put_back(binding, registration)
         self._instance.registering.apply_staged()
+
+    def drop(self, registration_id: int) -> None:
+        """The extension takes back what is kept under this number of its own."""
+        self._kept = [each for each in self._kept if each[1].value.registration_id != registration_id]
+
+    def forget_scope(self, scope: Scope, id: str) -> None:
+        """A run or request has ended, and with it what is kept for it; a later one may have its id."""
+        self._kept = [each for each in self._kept if each[0].realm != (scope, id)]
 
     def _put_back(self, binding: ScopeBinding, registration: Registration) -> None:
         instance, number = self._instance, registration.value.registration_id
@@ -122,13 +129,6 @@ class Health:
                 instance.declarations.restored(number, accepted.handle)
             else:
                 instance.registrations += 1
-
-    def _is_open(self, binding: ScopeBinding) -> bool:
-        """Whether the run or request of it is still there."""
-        session = self._instance.session
-        if binding.realm is None:
-            return True
-        return binding.id in (session.runs if binding.scope is Scope.RUN else session.requests)
 
 
 def _is_answer(error: BaseException | None) -> bool:

@@ -16,7 +16,7 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause, Registrant, Scope
-from trio_exthost.errors import LoadError
+from trio_exthost.errors import LoadError, PayloadError
 from trio_exthost.runtime.asking import Questions
 from trio_exthost.runtime.declarations import Declarations
 from trio_exthost.runtime.failure import abort_calls, load_error
@@ -192,7 +192,11 @@ class Instance:
             while (event := next_event()) is not None:
                 if instrument is not None and isinstance(event, from_extension.Frame):
                     instrument.frame_received(self.session.id, self.name, event)
-                HANDLERS[type(event)](self, event)
+                try:
+                    HANDLERS[type(event)](self, event)
+                except PayloadError as exc:
+                    # An answer to it does not fit into a frame: its id fills one, or nearly.
+                    self.report(Code.FRAME_INVALID, Severity.WARNING, f"a frame cannot be answered: {exc.message}")
                 count += 1
                 if not count & 7 and time.perf_counter() >= until:
                     is_left = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from trio_exthost.effects import EffectKind, EffectRecord, ToolPermission
-from trio_exthost.errors import GuardAbsent, UnknownTool
+from trio_exthost.errors import DisposedHandle, GuardAbsent, UnknownTool
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.results import ToolResult
 from trio_exthost.runtime.tools import HostTool, Progress, ToolContext
@@ -27,7 +27,7 @@ def owner_of_tool(session: Session, name: str, run: Run | None) -> HostTool | Ef
       GuardAbsent: The name is kept for an extension that does not serve it now.
     """
     record = session.ledger.active(EffectKind.TOOL, name, **where(run))
-    session.reserved.check(name, record)
+    session.reserved.check(name, record, **where(run))
     host_tool = session.host_tools.get(name)
     if record is not None and (host_tool is None or record.registration.override):
         return record
@@ -46,7 +46,10 @@ def displaced_by(session: Session, handle: int, name: str) -> HostTool | EffectR
     Raises:
       UnknownTool: It displaced nothing.
     """
-    below = session.ledger.below(handle)
+    try:
+        below = session.ledger.below(handle)
+    except DisposedHandle:
+        raise UnknownTool(f"the override of tool {name!r} that this belongs to is gone", may_have_run=False) from None
     owner = below if below is not None else session.host_tools.get(name)
     if owner is None:
         raise UnknownTool(f"there was no tool {name!r} before this extension's own", may_have_run=False)
@@ -120,7 +123,7 @@ class Invocation:
         """
         if self.below is None:
             record = self.session.ledger.active(EffectKind.TOOL, self.name, **where(self.run))
-            self.session.reserved.check(self.name, record)
+            self.session.reserved.check(self.name, record, **where(self.run))
 
     async def _run_host_tool(self, tool: HostTool) -> ToolResult:
         context = ToolContext(

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.effects import DisposeCause
+from trio_exthost.effects import DisposeCause, Scope
 from trio_exthost.errors import LoadError
 from trio_exthost.runtime.failure import fresh
 from trio_exthost.runtime.instance import Instance
@@ -224,6 +224,11 @@ class Loader:
     def running(self, name: str) -> Instance | None:
         """The instance of this name, while there is something of it."""
         return self._running.get(name)
+
+    def forget_scope(self, scope: Scope, id: str) -> None:
+        """A run or request has ended: nothing is kept for it either."""
+        for instance in self._running.values():
+            instance.health.forget_scope(scope, id)
 
     def latest(self, name: str) -> Instance | None:
         """The instance of this name that runs, or the last that did."""

@@ -13,6 +13,7 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectKind
+from trio_exthost.errors import PayloadError
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.results import ToolResult, ToolStatus, bounded
 from trio_exthost.wire import from_extension, to_extension
@@ -153,6 +154,10 @@ class NestedCalls:
     def _answer(self, frame: from_extension.CallTool, result: ToolResult) -> None:
         limits = self._instance.limits
         fitting = bounded(result, limits.nested_result_bytes, limits.event_blocks)
-        self._instance.post(
-            to_extension.ToolResult(frame.id, frame.name, fitting.content, fitting.is_error, fitting.truncated)
-        )
+        answer = to_extension.ToolResult(frame.id, frame.name, fitting.content, fitting.is_error, fitting.truncated)
+        try:
+            self._instance.post(answer)
+        except PayloadError as exc:
+            # Its id or name fills a frame, or nearly.
+            message = f"call_tool cannot be answered: {exc.message}"
+            self._instance.report(Code.FRAME_INVALID, Severity.WARNING, message)

@@ -57,7 +57,7 @@ class Registrations:
         *,
         models: ModelCatalogue | None = None,
         secrets: Container[str] = (),
-        reserved: Callable[[], Mapping[str, Collection[str]]] = dict,
+        reserved: Callable[[str | None, str | None], Mapping[str, Collection[str]]] = lambda _run_id, _request_id: {},
         publish: Callable[[Sequence[Change]], None] = lambda _changes: None,
         on_failure: Callable[[str], None] = lambda _why: None,
     ) -> None:
@@ -66,7 +66,7 @@ class Registrations:
         Args:
           models: Where models of providers are added and taken out; a catalogue of its own if not given.
           secrets: Names of the secrets that providers may refer to.
-          reserved: Names of tools that only these extensions may serve now.
+          reserved: Names of tools that only these extensions may serve now, seen from a run and a request.
           publish: Told all changes of one step, once the step is complete.
           on_failure: Told what `models` raised.
         """
@@ -265,4 +265,4 @@ class Registrations:
     ) -> Merged[T]:
         """Tools of the agent and of extensions as one list; changes nothing. See `merging.merge`."""
         records = self.ledger.active_records(EffectKind.TOOL, run_id=run_id, request_id=request_id)
-        return merge(base, records, offer=offer, reserved=self._reserved())
+        return merge(base, records, offer=offer, reserved=self._reserved(run_id, request_id))

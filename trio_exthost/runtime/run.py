@@ -129,7 +129,7 @@ class Run:
         finally:
             self._requests.remove(request_id)
             del session.requests[request_id]
-            session.registrations.dispose_scope(Scope.REQUEST, request_id)
+            session.end_scope(Scope.REQUEST, request_id)
 
     # --- points ---
 

@@ -20,17 +20,24 @@ async def service_nursery() -> AsyncIterator[trio.Nursery]:
     """
     failure: BaseException | None = None
     async with trio.open_nursery() as outer:
+        opened: list[trio.Nursery] = []
+        is_open = trio.Event()
 
-        async def serve(*, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+        async def serve() -> None:
             with trio.CancelScope(shield=True) as shield:
                 async with trio.open_nursery() as services:
                     try:
-                        task_status.started(services)
+                        opened.append(services)
+                        is_open.set()
                         await trio.sleep_forever()
                     finally:
                         shield.shield = False
 
-        services = await outer.start(serve)
+        # Not `outer.start`: where everything around is cancelled already, that never hands a shielded task over.
+        outer.start_soon(serve, name="services")
+        with trio.CancelScope(shield=True):  # the task's first step, and no more
+            await is_open.wait()
+        (services,) = opened
         try:
             yield services
         except BaseException as exc:  # noqa: ASYNC103 - raised below, outside of the nursery

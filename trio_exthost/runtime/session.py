@@ -342,7 +342,7 @@ class Session:
                 yield run
         finally:
             del self.runs[run.id]
-            self.registrations.dispose_scope(Scope.RUN, run.id)
+            self.end_scope(Scope.RUN, run.id)
 
     def tool_call(
         self,
@@ -362,6 +362,11 @@ class Session:
         )
 
     # --- for the runtime ---
+
+    def end_scope(self, scope: Scope, id: str) -> None:
+        """A run or request has ended: what was registered for it goes, also of instances that are out of service."""
+        self.registrations.dispose_scope(scope, id)
+        self.loader.forget_scope(scope, id)
 
     def check_open(self) -> None:
         """Raise where it has ended, or the caller is on another thread."""
