@@ -138,7 +138,14 @@ def test_missing_manifest_names_the_file(home: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = run(home, "check", str(tmp_path / "empty"))
     assert done.returncode == 1
-    assert "extension.json" in done.stderr
+    assert "extension.json: no such file" in " ".join(done.stderr.split())
+    assert 'way out: correct extension.json; a small one is {"name": "empty",' in done.stderr
+
+
+def test_extension_that_is_switched_off_says_how_to_switch_it_on(home: Path, tmp_path: Path) -> None:
+    done = run(home, "check", str(extension(tmp_path / "off", "", enabled=False)))
+    assert done.returncode == 1
+    assert 'way out: take "enabled": false out of extension.json' in done.stderr
 
 
 def test_broken_manifest_names_line_and_column_once(home: Path, tmp_path: Path) -> None:

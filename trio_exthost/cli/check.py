@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from collections.abc import Collection, Mapping
@@ -27,8 +28,6 @@ from trio_exthost.wire.from_extension import PanelSpec
 
 SETTLE_S = 0.3
 """After `ready`, so long for what comes late: notes, panels, more registrations."""
-
-_NOT_STARTED = ("discovery", "spawn")
 
 HINTS: Mapping[str, str] = {
     Code.STRAY_OUTPUT: "stdout is for frames, one JSON object a line; print everything else to stderr",
@@ -115,8 +114,7 @@ def _failure(exc: LoadError, directory: Path) -> dict[str, Any]:
         return {"ok": True, "state": "static", "version": manifest.version, "reason": "it holds skills or themes only"}
     keys = ("code", "stage", "message", "exit_status", "stderr_tail", "log_path", "hint")
     error = {key: str(getattr(exc, key)) for key in keys}
-    by_hand = "" if exc.stage in _NOT_STARTED or manifest is None else _by_hand(directory, manifest)
-    error["hint"] = error["hint"] or HINTS.get(exc.code, "") or by_hand
+    error["hint"] = error["hint"] or HINTS.get(exc.code, "") or _next_step(exc.stage, directory, manifest)
     return {"error": error}
 
 
@@ -127,8 +125,15 @@ def _manifest(directory: Path) -> Manifest | None:
         return None
 
 
-def _by_hand(directory: Path, manifest: Manifest) -> str:
-    """How to see more of one that does start: its author can talk to it, or read its traceback."""
+def _next_step(stage: str, directory: Path, manifest: Manifest | None) -> str:
+    """What its author can do where the failure itself does not say."""
+    if manifest is None:
+        return f'correct extension.json; a small one is {{"name": {json.dumps(directory.name)}, "exec": "./main"}}'
+    if stage == "spawn":
+        return ""
+    if stage == "discovery":
+        return "" if manifest.enabled else 'take "enabled": false out of extension.json'
+    # It does start: whoever runs it can talk to it, or read its traceback.
     command = shlex.join([manifest.exec, *manifest.args])
     return f"to see more, run it by hand: cd {shlex.quote(str(directory))} && {command}"
 
