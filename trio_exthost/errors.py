@@ -108,7 +108,7 @@ class PolicyError(HostError, ValueError):
         self.path = path
         self.where = where
         self.reason = message
-        self.problems = problems or (self,)
+        self.problems: tuple[PolicyError, ...] = problems or (self,)
 
 
 class LoadError(HostError):

@@ -29,9 +29,9 @@ class Durations:
     def __init__(self) -> None:
         """Nothing yet."""
         self._buckets: dict[int, int] = {}
-        self.count = 0
+        self.count: int = 0
         """How many there were."""
-        self.maximum_s = 0.0
+        self.maximum_s: float = 0.0
         """The longest, exactly; 0 if there were none."""
 
     def add(self, seconds: float) -> None:

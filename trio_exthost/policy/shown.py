@@ -114,7 +114,7 @@ class Keeper:
 
     def __init__(self, mask: Sequence[str] | None = None) -> None:
         """Nothing is spent yet."""
-        self.is_whole = True
+        self.is_whole: bool = True
         """Whether nothing was masked or cut; for the caller to set again."""
         self._patterns = _compiled(mask)
         self._budget = _BUDGET

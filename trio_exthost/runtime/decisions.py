@@ -64,7 +64,7 @@ class DecisionLog:
         """
         self._file = RotatingFile(path, max_bytes=max_bytes, files=files)
         self._on_failure = on_failure
-        self.lost = 0
+        self.lost: int = 0
         """Decisions that could not be written."""
 
     @property

@@ -34,7 +34,7 @@ async def service_nursery() -> AsyncIterator[trio.Nursery]:
                         shield.shield = False
 
         # Not `outer.start`: where everything around is cancelled already, that never hands a shielded task over.
-        outer.start_soon(serve, name="services")
+        outer.start_soon(serve, name="services")  # noqa: ASYNC113 - its first step is awaited right below
         with trio.CancelScope(shield=True):  # the task's first step, and no more
             await is_open.wait()
         (services,) = opened
