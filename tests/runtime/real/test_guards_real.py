@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 
+import attrs
 import pytest
 import trio
 from runtime.real.programs import PATIENCE_S, Place, nothing_left, until_state
 
 from trio_exthost import Deadlines, ExtensionPolicy, Policy, SimpleTool, open_host
 
-DEADLINES = Deadlines(
-    hello_s=1, ready_cap_s=2, auto_ready_s=0.1, intercept_s=0.3, tool_s=0.3, stop_grace_s=0.3, term_grace_s=0.2
-)
+DEADLINES = Deadlines(hello_s=4, ready_cap_s=30, auto_ready_s=0.1, stop_grace_s=0.3, term_grace_s=0.2)
+"""Short only where a program is silent for ever: a busy machine starts the others slowly."""
 POLICY = Policy(
     extensions={
         "guard": ExtensionPolicy(required=True, guards=["tool:bash"]),
@@ -126,7 +126,7 @@ async def test_a_hung_guard_is_refused_by_policy_then_tripped_and_while_it_waits
     )
     executed: list[str] = []
     with nothing_left(place, DEADLINES.stop_total_s) as leave, trio.fail_after(PATIENCE_S):
-        async with open_host(place.config(deadlines=DEADLINES), policy=POLICY) as host:
+        async with open_host(place.config(deadlines=attrs.evolve(DEADLINES, intercept_s=0.3)), policy=POLICY) as host:
             async with host.open_session("s", cwd=tmp_path, tools=host_tools(executed)) as session:
                 await session.load_all()
                 for _ in range(3):
