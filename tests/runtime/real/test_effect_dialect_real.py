@@ -335,7 +335,9 @@ async def test_a_key_given_up_in_an_answer_is_free_for_the_very_next_frame(tmp_p
                 ),
             )
             assert text_of(await session.call_tool("t", {})) == "x"
-            assert [frame["type"] for frame in await do(session) if "registration_id" in frame] == [
+            # Two round trips: `register` may still be in the pipe when the first one begins.
+            received = [*await do(session), *await do(session)]
+            assert [frame["type"] for frame in received if "registration_id" in frame] == [
                 "invoke",
                 "disposed",
                 "registered",
