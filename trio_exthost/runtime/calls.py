@@ -88,7 +88,7 @@ async def call(instance: Instance, request: Request, patience: Patience | float)
     error: BaseException | None = None
     try:
         return await _await_answer(instance, request, patience, pending, entry)
-    except BaseException as exc:
+    except BaseException as exc:  # also a cancellation: the books are told how it ended, whichever way
         error = exc
         raise
     finally:
@@ -163,7 +163,7 @@ def _issue(instance: Instance, request: Request, patience: Patience) -> tuple[Pe
     except ClosedError as exc:
         instance.replies.give_up(pending, was_sent=False)
         raise CallAborted(f"{request.what}: {exc.message}", extension=instance.name, may_have_run=False) from None
-    except BaseException:
+    except BaseException:  # whatever it is, nobody will wait for the answer
         instance.replies.give_up(pending, was_sent=False)
         raise
     if instance.host.instrument is not None:

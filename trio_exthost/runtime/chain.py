@@ -46,9 +46,8 @@ async def intercept(
     chain: Chain[Instance | Absent] = Chain(asking.point, payload, _in_order(living, absent))
     is_waited_for = False
     while (member := chain.next_member()) is not None:
-        if isinstance(
-            member, Absent
-        ):  # also where it made the call: it would not have been asked, it is not there to be
+        if isinstance(member, Absent):
+            # Before the question whose call it is: a guard that is not there cannot vouch for its own call either.
             chain.answer(asking.answer_for(member))
             continue
         if origin and member.name == origin:

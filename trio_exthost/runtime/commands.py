@@ -181,7 +181,7 @@ async def run_command(session: Session, name: str, arguments: Arguments, run: Ru
     try:
         outcome: CommandOutcome = await record.registration.value.descriptor.run(session, record, arguments, run)
         return outcome
-    except BaseException as exc:
+    except BaseException as exc:  # also a cancellation: instruments are told how it ended, whichever way
         error = exc
         raise
     finally:

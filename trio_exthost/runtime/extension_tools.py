@@ -281,7 +281,7 @@ def _told(invocation: Invocation, record: EffectRecord) -> Iterator[Callable[[st
     error: BaseException | None = None
     try:
         yield on_issued
-    except BaseException as exc:
+    except BaseException as exc:  # also a cancellation: instruments are told how it ended, whichever way
         error = exc
         raise
     finally:

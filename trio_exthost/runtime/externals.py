@@ -74,7 +74,7 @@ class Externals:
             for model in models:
                 self._catalogue.register(model)
                 added.append(model)
-        except Exception as exc:
+        except Exception as exc:  # the embedder's code may raise anything, and nothing may be left half added
             self._remove(added)
             self._on_failure(f"the catalogue of models refused {model.provider}/{model.model}: {exc!r}")
             raise _refused(

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 def hello_ack(instance: Instance) -> to_extension.HelloAck:
     """The acknowledgement for one instance."""
-    from trio_exthost.runtime.host import package_version  # noqa: PLC0415 - host imports what imports this module
-
     session, config = instance.session, instance.host.config
     directory = clean_text(str(instance.candidate.directory))
     return to_extension.HelloAck(
@@ -50,3 +48,13 @@ def _terms(instance: Instance) -> effects_to_extension.DialectTerms:
             "tool_maximum_s": deadlines.tool_maximum_s,
         },
     )
+
+
+def package_version() -> str:
+    """This package's version, as installed."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 10 ms that most imports never need
+
+    try:
+        return version("trio-exthost")
+    except PackageNotFoundError:
+        return "0"

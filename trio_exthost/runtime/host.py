@@ -299,14 +299,4 @@ async def open_host(
             host.books.close()
 
 
-def package_version() -> str:
-    """This package's version, as installed."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 10 ms that most imports never need
-
-    try:
-        return version("trio-exthost")
-    except PackageNotFoundError:
-        return "0"
-
-
 __all__ = ["Catalogue", "Host", "ModelRef", "open_host"]

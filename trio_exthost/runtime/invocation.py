@@ -115,16 +115,6 @@ class Invocation:
             return result
         return await self._run_host_tool(owner)
 
-    def check_served(self) -> None:
-        """Refuse a name that is kept for an extension which does not serve it now.
-
-        Raises:
-          GuardAbsent: It is.
-        """
-        if self.below is None:
-            record = self.session.ledger.active(EffectKind.TOOL, self.name, **where(self.run))
-            self.session.reserved.check(self.name, record, **where(self.run))
-
     async def _run_host_tool(self, tool: HostTool) -> ToolResult:
         context = ToolContext(
             session=self.session,

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from trio_exthost.runtime.rotation import shift
+
 
 class ExtensionLog:
     """Appends to `<name>.log`, rotated to `.1`, `.2`, ...; a failing disk is told once and never stops the host."""
@@ -82,17 +84,8 @@ class ExtensionLog:
         with suppress(FileNotFoundError):
             current = self.path.stat()
             if (current.st_dev, current.st_ino) == (ours.st_dev, ours.st_ino):
-                self._shift()
+                shift(self.path, self._files)
         self._open()
-
-    def _shift(self) -> None:
-        for number in range(self._files - 1, 0, -1):
-            older = self.path.with_name(f"{self.path.name}.{number}")
-            newer = self.path.with_name(f"{self.path.name}.{number - 1}") if number > 1 else self.path
-            with suppress(FileNotFoundError):
-                newer.replace(older)
-        if self._files == 1:
-            self.path.unlink()
 
     def close(self) -> None:
         """Close the file; the tail stays readable. What is still noted later is written, and leaves nothing open."""

@@ -37,7 +37,7 @@ class RotatingFile:
             self._reopen()
         size = os.fstat(self._fd).st_size
         if size and size + len(line) > self._max_bytes:
-            self._shift()
+            shift(self.path, self._files)
             self._reopen()
             size = os.fstat(self._fd).st_size
         if size and os.pread(self._fd, 1, size - 1) != b"\n":
@@ -60,13 +60,6 @@ class RotatingFile:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def _shift(self) -> None:
-        if self._files == 1:
-            self.path.unlink(missing_ok=True)
-        for number in range(self._files - 1, 0, -1):
-            with suppress(FileNotFoundError):
-                (rotated(self.path, number - 1) if number > 1 else self.path).replace(rotated(self.path, number))
-
     def close(self) -> None:
         """Close it; a later line opens it again."""
         if self._fd >= 0:
@@ -77,3 +70,12 @@ class RotatingFile:
 def rotated(path: Path, number: int) -> Path:
     """The file that was the current one so many rotations ago."""
     return path.with_name(f"{path.name}.{number}")
+
+
+def shift(path: Path, files: int) -> None:
+    """Make room for a new current file: each becomes the next older one, and the oldest of `files` goes."""
+    if files == 1:
+        path.unlink(missing_ok=True)
+    for number in range(files - 1, 0, -1):
+        with suppress(FileNotFoundError):
+            (rotated(path, number - 1) if number > 1 else path).replace(rotated(path, number))

@@ -68,16 +68,14 @@ class Supervisor:
             del self._waiting[instance.name]
             self._session.loader.start_again(instance.candidate)
 
-    def forget(self, name: str) -> bool:
-        """A person acts: what waits is not started any more, and the budget is whole again; whether one waited."""
+    def forget(self, name: str) -> None:
+        """A person acts: what waits is not started any more, and the budget is whole again."""
         self._windows.pop(name, None)
-        instance, scope = self._waiting.pop(name, (None, None))
-        if instance is None or scope is None:
-            return False
-        scope.cancel(f"the restart of {name} is called off")
-        instance.reason = "it was asked to stop"
-        instance.move(State.STOPPED)
-        return True
+        if name in self._waiting:
+            instance, scope = self._waiting.pop(name)
+            scope.cancel(f"the restart of {name} is called off")
+            instance.reason = "it was asked to stop"
+            instance.move(State.STOPPED)
 
     def stop(self) -> None:
         """The session ends: nothing is started any more."""

@@ -11,14 +11,14 @@ import msgspec
 import trio
 
 from trio_exthost.effects import ToolPermission
-from trio_exthost.errors import CallError, CallTimedOut, GuardAbsent, PayloadError
+from trio_exthost.errors import CallError, CallTimedOut, GuardAbsent, PayloadError, UnknownTool
 from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.runtime.arguments import parse_arguments
 from trio_exthost.runtime.bodies import permission_body, result_body
 from trio_exthost.runtime.chain import intercept
 from trio_exthost.runtime.confirmation import ask_client, decide_headless, prompting_owner, wanted_by
-from trio_exthost.runtime.invocation import Invocation, permission_of
+from trio_exthost.runtime.invocation import Invocation, owner_of_tool, permission_of
 from trio_exthost.runtime.patience import Patience, standing_still
 from trio_exthost.runtime.progress import ProgressQueue
 from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text
@@ -102,7 +102,10 @@ class ToolCall:
         if self.problem:
             return attrs.evolve(self.verdict, reason=self.problem)
         try:
-            self._invocation().check_served()
+            if self._below is None:
+                owner_of_tool(self.session, self.name, self.run)
+        except UnknownTool:
+            """Interceptors may still be asked; `execute` says that nobody has it."""
         except GuardAbsent as exc:
             return attrs.evolve(self.verdict, reason=exc.message, code=exc.code, hint=exc.hint, by=exc.extension)
         if self._permission is ToolPermission.BLOCK:
