@@ -36,6 +36,10 @@ NEVER_DROPPED = frozenset({Event.SESSION_START, Event.SESSION_END})
 """Events that reach a subscriber however slowly it reads."""
 
 
+WHOLE = "*"
+"""As a `value_key`: the payload itself is the value."""
+
+
 @attrs.frozen
 class InterceptPoint:
     """What an interceptor may do at a point, and in which words."""

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 
-from trio_exthost.hooks.points import InterceptPoint
+from trio_exthost.hooks.points import WHOLE, InterceptPoint
 from trio_exthost.policy.diff import same_json
 from trio_exthost.policy.verdict import OnFailure, Outcome, Step, StepKind, Verdict
 
@@ -74,7 +74,7 @@ class Chain(Generic[M]):
         neither what members consent to nor what the verdict says. Replacements belong to the chain once given.
         """
         self.point = point
-        self._original: dict[str, Any] = dict(payload)
+        self._original: dict[str, Any] = copy.deepcopy(dict(payload)) if point.value_key == WHOLE else dict(payload)
         if point.value_key in self._original:
             self._original[point.value_key] = copy.deepcopy(self._original[point.value_key])
         self._payload = self._original
@@ -108,6 +108,8 @@ class Chain(Generic[M]):
         return self._current
 
     def _value(self) -> Any:
+        if self.point.value_key == WHOLE:
+            return self._payload
         return self._payload.get(self.point.value_key) if self.point.value_key else None
 
     def answer(self, answer: Answer | Failure, seconds: float = 0.0) -> None:
@@ -131,7 +133,7 @@ class Chain(Generic[M]):
         if asks and self._asks is None:
             self._asks = (member.name, answer.reason or f"{member.name} wants a person asked")
         if changes and key is not None and not self._is_again:
-            self._payload = {**self._payload, key: answer.replacement}
+            self._payload = answer.replacement if key == WHOLE else {**self._payload, key: answer.replacement}
             step = Step(member.name, StepKind.REWROTE, seconds, answer.reason, before, answer.replacement)
         else:
             step = Step(
@@ -164,7 +166,7 @@ class Chain(Generic[M]):
             self._code, self._hint = failure.code, failure.hint
 
     def skip(self, kind: StepKind) -> None:
-        """The member has no say here (it made the call itself)."""
+        """The member has no say here: it made the call itself, or wants to be asked about others only."""
         assert self._current is not None, "nobody was asked"
         self._steps.append(Step(self._current.name, kind))
         self._current = None

@@ -41,6 +41,8 @@ class StepKind(enum.Enum):
     """Too much waits for it already; the policy decided."""
     OWN_CALL = "own_call"
     """It made the call itself, so it was not asked."""
+    FILTERED = "filtered"
+    """It wants to be asked about payloads of another shape only, so it was not asked."""
 
 
 class OnFailure(enum.Enum):
@@ -184,6 +186,10 @@ class Verdict:
     """The way out, in a sentence, where one is known."""
     run_id: str = ""
     """In which run, where that is known."""
+    is_dry: bool = False
+    """Whether it was only tried: nothing was committed, and nobody acts on it."""
+    unaware: tuple[str, ...] = ()
+    """Of a dry run: extensions that were asked in a protocol that knows no dry run, so they may have acted on it."""
 
     @property
     def allowed(self) -> bool:
@@ -208,5 +214,11 @@ class Verdict:
             code=self.code,
             reason=plain(masked_text(self.reason, mask)),
             hint=plain(masked_text(self.hint, mask)),
-            steps=[step.explain(mask) for step in self.steps],
+            steps=[step.explain(mask) for step in self.steps] + self._dry_lines(),
         )
+
+    def _dry_lines(self) -> list[str]:
+        if not self.is_dry:
+            return []
+        asked = f"; asked as if it were real: {', '.join(plain(cut(each)) for each in self.unaware)}"
+        return [f"dry run: nothing was committed{asked if self.unaware else ''}"]
