@@ -11,6 +11,7 @@ COMMANDS = {
     "check": ("check", "Load one extension and say what it registers, or why it fails."),
     "demo": ("demo", "See it: an agent and five extensions at work. Works offline."),
     "list": ("catalogue", "Every extension there is, with its state and the reason."),
+    "replay": ("replay", "What extensions would have done to a recorded conversation."),
     "stats": ("stats", "How often extensions were asked, and how long they took; from a log."),
     "trust": ("trust", "Let an extension of a project run; or deny, forget, list."),
     "why": ("why", "What was decided about a tool call, by whom and why; from a log."),
