@@ -153,6 +153,9 @@ class _At(enum.Enum):
     AFTER_ITEM = "a comma or the end of the list"
 
 
+_AFTER_SEPARATOR = {_At.AFTER_ITEM: _At.ITEM, _At.COLON: _At.VALUE, _At.AFTER_VALUE: _At.KEY}
+
+
 class _Splitter:
     """In which part of a document the reading is, and in which value."""
 
@@ -204,21 +207,39 @@ class _Splitter:
                 self._at = _At.ITEM
             case (_At.ITEM, "]") | (_At.AFTER_ITEM, "]"):
                 self._at = _At.AFTER_VALUE if self._is_in_object else _At.DOCUMENT
-            case _ if byte in _MARKS:
-                return 1, (self._fault(),)
             case _:
-                return self._begin(byte)
+                return self._unexpected(byte) if self._is_out_of_place(byte) else self._begin(byte)
         return 1, ()
 
+    def _is_out_of_place(self, byte: int) -> bool:
+        if byte in _MARKS:
+            return True
+        return self._at not in (_At.ITEM, _At.VALUE) and not (self._at is _At.KEY and byte == ord('"'))
+
+    def _unexpected(self, byte: int) -> tuple[int, tuple[Piece, ...]]:
+        """What cannot stand here: one fault, and on from where it is likeliest to make sense."""
+        fault = Fault(f"is no JSON document: {self._at.value} is missing")
+        match self._at, chr(byte):
+            case (_At.COLON | _At.VALUE, ","):
+                self._at = _At.KEY
+            case (_At.COLON | _At.VALUE, "}"):
+                self._at = _At.DOCUMENT
+            case _ if byte in _MARKS:
+                """It is passed over."""
+            case (_At.AFTER_ITEM | _At.COLON, _) | (_At.AFTER_VALUE, '"'):
+                # Only what separates the two is missing.
+                self._at = _AFTER_SEPARATOR[self._at]
+                return 0, (fault,)
+            case _:
+                self._value = _Value(byte, 0, keep=False)
+                return 0, (fault,)
+        return 1, (fault,)
+
     def _begin(self, byte: int) -> tuple[int, tuple[Piece, ...]]:
-        """A value begins here, be it in its place or not."""
-        is_wanted = self._at in (_At.ITEM, _At.VALUE) or (self._at is _At.KEY and byte == ord('"'))
-        faults = () if is_wanted else (self._fault(),)
-        if self._at is _At.AFTER_ITEM:  # only its comma is missing
-            self._at, is_wanted = _At.ITEM, True
-        most = len(_QUOTED_KEY) if self._at is _At.KEY else self._most
-        self._value = _Value(byte, most, keep=is_wanted and self._at is not _At.VALUE)
-        return 0, faults
+        """A value begins here."""
+        is_key = self._at is _At.KEY
+        self._value = _Value(byte, len(_QUOTED_KEY) if is_key else self._most, keep=self._at is not _At.VALUE)
+        return 0, ()
 
     def _ended(self, value: _Value) -> Iterator[Piece]:
         self._value = None
@@ -233,6 +254,3 @@ class _Splitter:
                 self._at = _At.AFTER_VALUE
             case _:
                 """It stood where no value can stand, and that was said."""
-
-    def _fault(self) -> Fault:
-        return Fault(f"is no JSON document: {self._at.value} is missing")

@@ -74,11 +74,18 @@ _READERS: Mapping[Format, Callable[[Iterable[bytes]], Iterator[Entry]]] = Mappin
 
 
 def _head_of(pieces: Iterator[bytes]) -> bytes:
-    """The beginning of a file, with a whole line in it if one fits, without a byte order mark."""
+    """The beginning of a file, without a byte order mark.
+
+    It has a whole line in it, if one fits, unless it is plain that the first line is a document of messages.
+    """
     head = bytearray()
     for piece in pieces:
         head += piece
-        if len(head) >= MOST_BYTES or (len(head) >= HEAD_BYTES and b"\n" in head.lstrip()):
+        if len(head) < HEAD_BYTES:
+            continue
+        begin = head.lstrip(_UTF8_MARK + b" \t\r\n")
+        # Within a text the quotes would be escaped: so this is a key.
+        if b"\n" in begin or begin.startswith(b"[") or f'"{KEY}"'.encode() in begin or len(head) >= MOST_BYTES:
             break
     return bytes(head).removeprefix(_UTF8_MARK)
 
