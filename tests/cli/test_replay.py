@@ -221,6 +221,26 @@ def test_arguments_that_are_no_object_are_refused_by_the_host_and_told_as_they_s
     assert "the host itself\n  refuses 1x tool_call bash: the arguments are not JSON" in capsys.readouterr().out
 
 
+def test_log_that_tells_no_turns_has_one_for_each_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = [{"event": "tool_call", "tool_id": "c1", "tool_name": "bash", "tool_args": PUSH}]
+    for _ in range(2):
+        events += [
+            {"event": "user_prompt_submit", "text": "go"},
+            {"event": "assistant_message", "text": "well"},
+            events[0],
+        ]
+    folder = listener(tmp_path / "x")
+    found = replay_json(capsys, recording(tmp_path, lines(events)), "--ext", folder)
+    assert (found["turns"], found["calls"]) == (3, 3)
+    steps = [
+        (each["agent_run_id"], each["step"])
+        for each in told(folder)
+        if each["type"] == "event" and each["event"] == "turn_start"
+    ]
+    assert [step for _, step in steps] == [1, 1, 1]
+    assert len(set(steps)) == 3
+
+
 def test_every_event_reaches_an_extension_however_many_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

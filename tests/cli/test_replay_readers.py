@@ -27,7 +27,7 @@ from trio_exthost.cli.transcripts import (
     blocks_of,
     text_of,
 )
-from trio_exthost.cli.transcripts_json import MOST_LEVELS, NotJson, decode
+from trio_exthost.cli.transcripts_json import MOST_BYTES, MOST_LEVELS, NotJson, decode
 from trio_exthost.cli.transcripts_lines import Line, split_lines
 from trio_exthost.cli.transcripts_open import UnknownFormat, open_recording
 from trio_exthost.wire.from_extension import ContentBlock
@@ -297,6 +297,12 @@ def test_lines_over_the_limit_are_told_and_only_they() -> None:
             Line(4, b"c" * 10),
             Line(5, None),
         ]
+
+
+def test_line_that_is_too_long_is_told_and_the_next_is_read() -> None:
+    found = read(b'{"type": "summary", "uuid": "1"}\n' + b"x" * (MOST_BYTES + 1) + b"\n" + lines(CLAUDE))
+    assert found[1] == Unreadable("line 2", f"is longer than {MOST_BYTES} bytes")
+    assert said(found) == CONVERSATION
 
 
 @given(st.lists(st.binary(max_size=12).filter(lambda line: b"\n" not in line)), st.integers(1, 30), st.integers(1, 40))

@@ -141,7 +141,7 @@ class Player:
         await self._ask(entry.at, "before_agent_start", body)
 
     async def _user(self, entry: UserText) -> None:
-        if self._is_prompted:
+        if self._is_prompted or self._steps:
             self._end_run()
         run = self._current()
         self._is_prompted = True
@@ -225,7 +225,6 @@ class Player:
         """The run that is open; a new one where none is."""
         if self._run is None:
             self._run = self._stack.enter_context(self._session.open_run())
-            self._steps = 0
         return self._run
 
     def _end_turn(self) -> None:
@@ -236,7 +235,7 @@ class Player:
     def _end_run(self) -> None:
         self._end_turn()
         self._stack.close()
-        self._run, self._is_prompted = None, False
+        self._run, self._is_prompted, self._steps = None, False, 0
 
     def _end_conversation(self) -> None:
         self._end_run()

@@ -109,11 +109,6 @@ class Report:
         self.unaware: set[str] = set()
         """Who was asked in a protocol that knows no dry run, so that it may have acted on it."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there was nothing of a conversation."""
-        return not any(self.counts.values())
-
     def add_skipped(self, what: str) -> None:
         """Something is no part of a conversation."""
         name = masked_text(what, self._mask)

@@ -50,9 +50,13 @@ def show(found: Mapping[str, Any]) -> None:
         out.line(f"asked as if it were real, and may have acted on it: {names}", style="dim")
 
 
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def _show_recording(out: Output, found: Mapping[str, Any]) -> None:
     counted = [
-        f"{found[word]} {_WORDS.get(word, word[:-1])}{'' if found[word] == 1 else 's'}"
+        _counted(found[word], _WORDS.get(word, word[:-1]))
         for word in COUNTED
         if found[word] and (word != "conversations" or found[word] > 1)
     ]
@@ -62,7 +66,7 @@ def _show_recording(out: Output, found: Mapping[str, Any]) -> None:
         more = [f"{len(kinds) - _KINDS} more kinds"] if len(kinds) > _KINDS else []
         out.line(", ".join(kinds[:_KINDS] + more), first="  skipped: ")
     if found["unpaired_results"]:
-        out.line(f"{found['unpaired_results']} results of calls that nobody made", first="  left out: ")
+        out.line(f"{_counted(found['unpaired_results'], 'result')} of calls that nobody made", first="  left out: ")
     if found["unreadable"]:
         for problem in found["problems"][:_PROBLEMS]:
             out.line(f"{problem['at']} {problem['why']}", first="  unreadable: ", style="yellow")
@@ -76,11 +80,12 @@ def _show_extension(out: Output, row: Mapping[str, Any]) -> None:
     if row["asked"]:
         p50, p99, most = (seconds_text(row[key]) for key in ("p50_s", "p99_s", "max_s"))
         times = f", p50 {p50}, p99 {p99}, longest {most}"
-    out.line(f"{title}: asked {row['asked']} time{'' if row['asked'] == 1 else 's'}{times}", style="bold")
+    out.line(f"{title}: asked {_counted(row['asked'], 'time')}{times}", style="bold")
     if row["state"] != "ready":
         out.line(f"{row['state']} in the end: {row['reason']}".rstrip(": "), first="  ", style="red")
     if row["missed"]:
-        out.line(f"{row['missed']} events it did not get, as it reads too slowly", first="  missed: ", style="yellow")
+        words = f"{_counted(row['missed'], 'event')} it did not get, as it reads too slowly"
+        out.line(words, first="  missed: ", style="yellow")
 
 
 def _show_findings(out: Output, findings: Sequence[Mapping[str, Any]]) -> None:
