@@ -89,6 +89,7 @@ def test_guard_refuses_and_rewrites_the_same_in_every_format(
     assert refused["example"] == '{"command": "rm -rf / ***"}'
     assert rewritten["example"] == 'command: "git push origin main" -> "git push --dry-run origin main"'
     assert found["verdicts"]["tool_call"] == {"allow": 1, "ask": 0, "block": 1}
+    assert found["unaware"] == ["guard"]
     (row,) = found["extensions"]
     assert (row["name"], row["state"], row["asked"], row["points"]) == ("guard", "ready", 2, {"tool_call": 2})
     assert 0 < row["p50_s"] <= row["p99_s"] <= row["max_s"]
@@ -286,6 +287,7 @@ def test_report_as_text_fits_and_steers_no_terminal(tmp_path: Path, capsys: pyte
         "rewrites 1x tool_call bash",
         "x: asked ",
         r"refuses 1x tool_call bash: no \x1b[31mvery",
+        "may have acted on it: guard, x",
     ):
         assert words in shown
     for line in out.split("\n"):

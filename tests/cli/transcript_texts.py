@@ -63,8 +63,14 @@ RECORDINGS: dict[str, tuple[str, bytes]] = {
     "events": ("events", lines(EVENTS)),
     "list": ("openai", json.dumps(MESSAGES).encode()),
     "list in several lines": ("openai", json.dumps(MESSAGES, indent=2).encode()),
-    "message a line in a list": ("openai", b"[\n" + b",\n".join(json.dumps(each).encode() for each in MESSAGES) + b"\n]"),
-    "object": ("openai", json.dumps({"id": 7, "tools": [{"messages": []}], "messages": MESSAGES, "z": "]"}, indent=1).encode()),
+    "message a line in a list": (
+        "openai",
+        b"[\n" + b",\n".join(json.dumps(each).encode() for each in MESSAGES) + b"\n]",
+    ),
+    "object": (
+        "openai",
+        json.dumps({"id": 7, "tools": [{"messages": []}], "messages": MESSAGES, "z": "]"}, indent=1).encode(),
+    ),
     "trajectories": ("openai", lines([{"messages": MESSAGES, "resolved": True}])),
     "trajectory as text": ("openai", lines([{"messages": json.dumps(MESSAGES)}])),
     "list a line": ("openai", lines([MESSAGES])),

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import trio
 
-from trio_exthost.cli.replay_report import Report
+from trio_exthost.cli.replay_report import NOT_ASKED, Report
 from trio_exthost.cli.transcripts import (
     AssistantText,
     ConversationBegin,
@@ -262,7 +262,9 @@ _WORDS: Mapping[type, str] = {
 
 
 async def _what_if(run: Run, event: str, payload: Mapping[str, Any]) -> Verdict:
-    """What extensions would decide."""
+    """What extensions would decide. Whoever is asked is asked in zot's protocol, which knows no dry run."""
     if event not in INTERCEPT_POINTS:
-        return Verdict(event, Outcome.ALLOW, payload, payload)
-    return await run.session.intercept(event, payload, run_id=run.id)
+        return Verdict(event, Outcome.ALLOW, payload, payload, is_dry=True)
+    verdict = await run.session.intercept(event, payload, run_id=run.id)
+    asked = dict.fromkeys(step.extension for step in verdict.steps if step.kind not in NOT_ASKED)
+    return attrs.evolve(verdict, is_dry=True, unaware=tuple(asked))

@@ -42,7 +42,8 @@ class Deed(enum.StrEnum):
 
 _ORDER = tuple(Deed)
 _FAILED = frozenset({StepKind.TIMED_OUT, StepKind.FAILED, StepKind.NOT_RUNNING, StepKind.OVERLOADED})
-_NOT_ASKED = frozenset({StepKind.NOT_RUNNING, StepKind.OVERLOADED, StepKind.OWN_CALL, StepKind.FILTERED})
+NOT_ASKED = frozenset({StepKind.NOT_RUNNING, StepKind.OVERLOADED, StepKind.OWN_CALL, StepKind.FILTERED})
+"""How a member takes part without being sent a question."""
 
 
 @attrs.frozen(order=True)
@@ -152,7 +153,7 @@ class Report:
 
     def _count(self, point: str, step: Step) -> None:
         asked = self.asked.setdefault(step.extension, Asked())
-        if step.kind not in _NOT_ASKED:
+        if step.kind not in NOT_ASKED:
             asked.points[point] += 1
             asked.durations.add(step.seconds)
 
