@@ -39,6 +39,8 @@ class Answer:
     reason: str = ""
     replaces: bool = False
     replacement: Any = None
+    code: str = ""
+    """A stable word of its own for a refusal."""
 
 
 @attrs.frozen
@@ -121,7 +123,7 @@ class Chain(Generic[M]):
             self._fail(member, answer, seconds)
         elif answer.block and self.point.can_block:
             reason = answer.reason or f"{member.name} refused without giving a reason"
-            self._blocked = (member.name, reason)
+            self._blocked, self._code = (member.name, reason), answer.code
             self._steps.append(Step(member.name, StepKind.BLOCKED, seconds, answer.reason, is_again=self._is_again))
         else:
             self._accept(member, answer, seconds)

@@ -1,8 +1,9 @@
-"""Asking the interceptors of a point, one after the other, and folding their answers into a verdict."""
+"""Asking interceptors and hooks of a point, one after the other, and folding their answers into a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,77 +11,142 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, CallTimedOut, MalformedReply, Overloaded, PayloadError
-from trio_exthost.hooks import INTERCEPT_POINTS, Event, InterceptPoint
+from trio_exthost.hooks import INTERCEPT_POINTS, LIFE_POINTS, WHOLE, Batch, Event, HookClass, InterceptPoint, fold
 from trio_exthost.policy import Answer, Chain, Failure, Outcome, StepKind, Verdict
 from trio_exthost.policy.rules import MemberKind
 from trio_exthost.runtime.calls import Request, call
 from trio_exthost.runtime.guards import Absent, way_out
+from trio_exthost.runtime.invocation import where
+from trio_exthost.runtime.invoking import Invoked, invoke
 from trio_exthost.runtime.patience import Patience
+from trio_exthost.runtime.views import HookMember, Member
 from trio_exthost.wire import from_extension, to_extension
+from trio_exthost.wire.words import DecisionKind
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Session
 
+POINTS: Mapping[str, InterceptPoint] = MappingProxyType(
+    {
+        point.event.value: (
+            InterceptPoint(point.event.value, True)
+            if point.default_class is HookClass.GATE
+            else InterceptPoint(point.event.value, False, WHOLE, None, True, dict)
+        )
+        for point in LIFE_POINTS.values()
+        if point.default_class in (HookClass.GATE, HookClass.TRANSFORM)
+    }
+    | dict(INTERCEPT_POINTS)
+)
+"""The points at which extensions are asked, by name: zot's interceptions, and the gates and transforms of the hook contract.
 
-async def intercept(
-    session: Session,
-    event: str,
-    payload: Mapping[str, Any],
-    origin: str = "",
-    run_id: str = "",
-    *,
-    prompt: tuple[str | None, str] | None = None,
-) -> Verdict:
-    """Ask who intercepts `event`: see `Session.intercept`.
+At `tool_call` both are asked, in one chain."""
 
-    With `prompt`, an extension and its reason, a person is to be asked where nobody refuses.
-    """
-    living = session.views.interceptors.get(event, ())
+
+@attrs.frozen(kw_only=True, eq=False)
+class Occasion:
+    """What is asked about, and where it happens."""
+
+    event: str
+    """The point: one of `POINTS`."""
+    payload: Mapping[str, Any]
+    """The request's keys, in zot's words where the point has an interception, else as the point's payload schema says."""
+    run: Run | None = None
+    """The run it happens in."""
+    run_id: str = ""
+    """Its id, for the record, where there is no run; that of the payload if not given."""
+    origin: str = ""
+    """The extension that caused it; it is not asked about itself."""
+    prompt: tuple[str | None, str] | None = None
+    """An extension and its reason: a person is to be asked where nobody refuses."""
+    is_dry: bool = False
+    """Whether it is only tried: nothing is committed, and nothing is recorded."""
+    message_id: str = ""
+    """The model's message it is about, if any."""
+    tool_call_id: str = ""
+    """The tool call it is about, if any."""
+    about: Mapping[str, Any] = attrs.field(factory=dict)
+    """More keys that hooks are shown, beside those of the request."""
+    max_tokens: int | None = None
+    """The model's limit, for `before_model_request`."""
+    first: Sequence[HookMember] = ()
+    """Who is asked before everybody else: request policies."""
+    stop: Callable[[], bool] = lambda: False
+    """Whether nobody more need be asked; looked at after each answer."""
+    take: Callable[[HookMember, Batch], None] = lambda _member, _batch: None
+    """Told each hook's actions, before the next is asked; raises `MalformedReply` where it cannot take them."""
+
+    @property
+    def id_of_run(self) -> str:
+        """The run it happens in, for the record."""
+        return self.run.id if self.run is not None else self.run_id or str(self.payload.get("agent_run_id", ""))
+
+
+async def intercept(session: Session, occasion: Occasion) -> Verdict:
+    """Ask everybody who takes part at a point, one after the other: see `Session.intercept`."""
+    event, payload = occasion.event, occasion.payload
+    living = session.views.asked(event, **where(occasion.run))
     absent = session.guards.absent(event, payload, living)
-    if not living and not absent and prompt is None:
+    if occasion.first:
+        living = (*occasion.first, *living)
+    if not living and not absent and occasion.prompt is None:
         await trio.lowlevel.checkpoint()
-        return Verdict(event, Outcome.ALLOW, payload, payload)
+        return Verdict(event, Outcome.ALLOW, payload, payload, run_id=occasion.id_of_run, is_dry=occasion.is_dry)
     begun = trio.current_time()
-    asking = _Asking(session, INTERCEPT_POINTS[event], payload.get("tool_name"))
-    chain: Chain[Instance | Absent] = Chain(asking.point, payload, _in_order(living, absent))
+    asking = Asking(session, occasion)
+    chain: Chain[Member | Absent] = Chain(asking.point, payload, _in_order(living, absent))
+    unaware: list[str] = []
     is_waited_for = False
-    while (member := chain.next_member()) is not None:
+    while not occasion.stop() and (member := chain.next_member()) is not None:
         if isinstance(member, Absent):
             # Before the question whose call it is: a guard that is not there cannot vouch for its own call either.
             chain.answer(asking.answer_for(member))
             continue
-        if origin and member.name == origin:
+        if occasion.origin and member.name == occasion.origin:
             chain.skip(StepKind.OWN_CALL)
+            continue
+        if isinstance(member, HookMember) and not asking.concerns(member, chain.payload):
+            chain.skip(StepKind.FILTERED)
             continue
         asked = trio.current_time()
         is_waited_for = True
+        if not isinstance(member, HookMember):
+            unaware.append(member.name)
         answer = await asking.ask(member, chain.payload)
         chain.answer(answer, trio.current_time() - asked)
-    verdict = attrs.evolve(chain.verdict(), run_id=run_id or str(payload.get("agent_run_id", "")))
-    if prompt is not None and verdict.allowed:
-        verdict = attrs.evolve(verdict, outcome=Outcome.ASK, by=prompt[0], reason=prompt[1])
+    verdict = attrs.evolve(chain.verdict(), run_id=occasion.id_of_run)
+    if occasion.prompt is not None and verdict.allowed:
+        verdict = attrs.evolve(verdict, outcome=Outcome.ASK, by=occasion.prompt[0], reason=occasion.prompt[1])
     _report_ignored_rewrites(verdict, living)
     if not is_waited_for:
         await trio.lowlevel.checkpoint()  # nobody was waited for, and callers rely on a checkpoint
+    if occasion.is_dry:
+        return attrs.evolve(verdict, is_dry=True, unaware=tuple(dict.fromkeys(unaware)))
     session.host.books.outcomes.chain_ended(session.id, verdict, trio.current_time() - begun)
     return verdict
 
 
-def _in_order(living: Sequence[Instance], absent: Sequence[Absent]) -> Sequence[Instance | Absent]:
+def _in_order(living: Sequence[Member], absent: Sequence[Absent]) -> Sequence[Member | Absent]:
     """Manifest priority descending, then catalogue order, then registration: those who are not there keep their place."""
     if not absent:
         return living
-    placed: list[tuple[tuple[float, float, float], Instance | Absent]] = [
-        ((-each.priority, each.rank, place), each) for place, each in enumerate(living)
+    placed: list[tuple[tuple[float, float, float], Member | Absent]] = [
+        ((-instance_of(each).priority, instance_of(each).rank, place), each) for place, each in enumerate(living)
     ]
     placed += [(each.rank, each) for each in absent]
     placed.sort(key=lambda pair: pair[0])
     return [each for _, each in placed]
 
 
-def _report_ignored_rewrites(verdict: Verdict, members: Sequence[Instance]) -> None:
-    by_name = {member.name: member for member in members}
+def instance_of(member: Member) -> Instance:
+    """Whose part it is."""
+    return member.instance if isinstance(member, HookMember) else member
+
+
+def _report_ignored_rewrites(verdict: Verdict, members: Sequence[Member]) -> None:
+    by_name = {member.name: instance_of(member) for member in members}
     for step in verdict.steps:
         if step.rewrite_ignored:
             by_name[step.extension].report(
@@ -90,21 +156,23 @@ def _report_ignored_rewrites(verdict: Verdict, members: Sequence[Instance]) -> N
             )
 
 
-class _Asking:
-    """One pass at a point: the budget that is left, and what the policy says of who gives no usable answer."""
+class Asking:
+    """One pass at a point: the time that is left, and what the policy says of who gives no usable answer."""
 
-    def __init__(self, session: Session, point: InterceptPoint, tool: str | None) -> None:
-        self.point = point
+    def __init__(self, session: Session, occasion: Occasion) -> None:
+        """Begin: the chain's time runs from now."""
+        self.point: InterceptPoint = POINTS[occasion.event]
+        self._occasion = occasion
         self._session = session
         self._policy = session.host.policy
-        self._tool = tool if point.event == Event.TOOL_CALL else None
-        self._until = trio.current_time() + session.host.config.deadlines.chain_s
+        self._tool = occasion.payload.get("tool_name") if self.point.event == Event.TOOL_CALL else None
+        self._budget = Patience(session.host.config.deadlines.chain_s)
 
     def answer_for(self, member: Absent) -> Failure:
         """What the policy says in the place of a guard that is not there."""
-        failure = self._failure(
-            member.name, member.manifest_blocks, StepKind.NOT_RUNNING, f"is required here and is {member.why}"
-        )
+        kind = MemberKind.INTERCEPTOR if self.point.event in INTERCEPT_POINTS else MemberKind.GATE
+        why = f"is required here and is {member.why}"
+        failure = self._failure(member.name, kind, member.manifest_blocks, StepKind.NOT_RUNNING, why)
         failure = attrs.evolve(failure, code="guard_absent", hint=member.hint)
         self._session.host.report(
             Code.GUARD_ABSENT,
@@ -115,21 +183,31 @@ class _Asking:
         )
         return failure
 
-    async def ask(self, member: Instance, payload: Mapping[str, Any]) -> Answer | Failure:
+    def concerns(self, member: HookMember, payload: Mapping[str, Any]) -> bool:
+        """Whether the payload is one that the hook wants to be asked about."""
+        schema = member.hook.payload_schema
+        return schema is None or not schema.explain(self._shown(member, payload))
+
+    def _shown(self, member: HookMember, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload as a hook sees it."""
+        if self.point.event == Event.TOOL_CALL:
+            call = {"id": payload["tool_id"], "name": payload["tool_name"]}
+            return {"tool_call": call, "args": payload["tool_args"], **self._occasion.about}
+        return {**payload, **self._occasion.about}
+
+    async def ask(self, member: Member, payload: Mapping[str, Any]) -> Answer | Failure:
         """One member's answer, or why there is none and what the policy says."""
-        own_s = self._policy.deadline_s(member.name, self.point.event, deadlines=member.deadlines).value
-        seconds = min(own_s, self._until - trio.current_time())
+        event, instance = self.point.event, instance_of(member)
+        kind = _kind_of(member)
+        own_s = self._policy.deadline_s(member.name, event, kind, deadlines=instance.deadlines).value
+        seconds = min(own_s, self._budget.left_s)
         if seconds <= 0:
             return self._failed(member, StepKind.TIMED_OUT, "was not asked: the chain's time is used up")
-        event = self.point.event
-        request = Request(
-            make_frame=lambda id: to_extension.EventIntercept(id, event, payload),
-            expected=from_extension.EventInterceptResponse.TYPE,
-            what=f"interception of {event}",
-            accept=lambda frame: _answer_from(frame, self.point, member),
-        )
+        patience = Patience(seconds, within=self._budget)
         try:
-            answer: Answer = await call(member, request, Patience(seconds))
+            if isinstance(member, HookMember):
+                return await self._invoke(member, payload, patience)
+            return await self._intercept(member, payload, patience)
         except CallTimedOut:
             return self._failed(member, StepKind.TIMED_OUT, f"gave no answer within {seconds:.3g} s")
         except Overloaded as exc:
@@ -140,23 +218,90 @@ class _Asking:
         except MalformedReply as exc:
             return self._failed(member, StepKind.FAILED, exc.message)
         except CallError as exc:
-            kind = StepKind.FAILED if exc.may_have_run else StepKind.NOT_RUNNING
-            return self._failed(member, kind, f"gave no usable answer: {exc.message}")
+            kind_of_step = StepKind.FAILED if exc.may_have_run else StepKind.NOT_RUNNING
+            return self._failed(member, kind_of_step, f"gave no usable answer: {exc.message}")
+
+    async def _intercept(self, member: Instance, payload: Mapping[str, Any], patience: Patience) -> Answer:
+        event = self.point.event
+        request = Request(
+            make_frame=lambda id: to_extension.EventIntercept(id, event, payload),
+            expected=from_extension.EventInterceptResponse.TYPE,
+            what=f"interception of {event}",
+            accept=lambda frame: _answer_from(frame, self.point, member),
+        )
+        answer: Answer = await call(member, request, patience)
         return answer
 
-    def _failed(self, member: Instance, kind: StepKind, reason: str) -> Failure:
-        failure = self._failure(member.name, member.manifest.exthost.on_failure == "block", kind, reason)
+    async def _invoke(self, member: HookMember, payload: Mapping[str, Any], patience: Patience) -> Answer:
+        hook, occasion = member.hook, self._occasion
+        is_policy = hook in POLICY_HOOKS
+        what = "a request policy" if is_policy else f"a {hook.hook_class.value} of {hook.event.value}"
+        invoked = Invoked(
+            record=member.record,
+            event="policy" if is_policy else hook.event.value,
+            payload=self._shown(member, payload),
+            what=what,
+            contract=hook.contract,
+            read=lambda batch: self._answer_of(member, payload, batch, what),
+            run=occasion.run,
+            message_id=occasion.message_id,
+            tool_call_id=occasion.tool_call_id,
+            is_dry=occasion.is_dry,
+        )
+        answer: Answer = await invoke(member.instance, invoked, patience)
+        return answer
+
+    def _answer_of(self, member: HookMember, payload: Mapping[str, Any], batch: Batch, what: str) -> Answer:
+        """What a hook's answer means for the chain.
+
+        Raises:
+          MalformedReply: It replaces the value by something that cannot stand there.
+        """
+        self._occasion.take(member, batch)
+        decision = batch.decision
+        reason, code = (decision.message, decision.code) if decision is not None else ("", "")
+        if decision is not None and decision.kind in (DecisionKind.DENY, DecisionKind.CANCEL):
+            return Answer(block=True, reason=reason or code, code=code)
+        asks = decision is not None and decision.kind is DecisionKind.ASK
+        if batch.primary is None or batch.primary.kind == "emit_command_outcome":
+            return Answer(ask=asks, reason=reason)
+        if batch.primary.kind == "replace_arguments":
+            arguments = batch.primary.fields["arguments"]
+            return Answer(ask=asks, reason=reason, replaces=True, replacement=arguments)
+        folded = fold(
+            member.hook.event,
+            payload,
+            batch,
+            base=self._occasion.payload,
+            max_tokens=self._occasion.max_tokens,
+            extension=member.name,
+            what=what,
+        )
+        return Answer(replaces=True, replacement=folded)
+
+    def _failed(self, member: Member, kind: StepKind, reason: str) -> Failure:
+        instance = instance_of(member)
+        manifest_blocks = instance.manifest.exthost.on_failure == "block"
+        failure = self._failure(member.name, _kind_of(member), manifest_blocks, kind, reason)
         if kind is StepKind.NOT_RUNNING:
             failure = attrs.evolve(failure, code="guard_absent", hint=way_out(member.name))
+        elif isinstance(member, HookMember):
+            failure = attrs.evolve(failure, code="extension_gate_failed")
         message = f"{self.point.event}: it {reason}; the policy says {failure.policy.value}"
-        member.report(Code.POLICY_DECIDED, Severity.WARNING, message)
+        instance.report(Code.POLICY_DECIDED, Severity.WARNING, message)
         return failure
 
-    def _failure(self, name: str, manifest_blocks: bool, kind: StepKind, reason: str) -> Failure:
+    def _failure(self, name: str, member: MemberKind, manifest_blocks: bool, kind: StepKind, reason: str) -> Failure:
         ruling = self._policy.on_failure(
-            name, self.point.event, MemberKind.INTERCEPTOR, tool=self._tool, manifest_blocks=manifest_blocks
+            name, self.point.event, member, tool=self._tool, manifest_blocks=manifest_blocks
         )
         return Failure(kind, reason, ruling.value, ruling.rule.value, ruling.where)
+
+
+def _kind_of(member: Member) -> MemberKind:
+    if not isinstance(member, HookMember):
+        return MemberKind.INTERCEPTOR
+    return MemberKind.GATE if member.hook.hook_class is HookClass.GATE else MemberKind.TRANSFORM
 
 
 def _answer_from(frame: from_extension.EventInterceptResponse, point: InterceptPoint, member: Instance) -> Answer:
