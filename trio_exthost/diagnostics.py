@@ -58,6 +58,7 @@ class Code(enum.StrEnum):
     POLICY_UNKNOWN = "policy_unknown"
     POLICY_DECIDED = "policy_decided"
     REWRITE_IGNORED = "rewrite_ignored"
+    EXTENSION_SAYS = "extension_says"
     # health and end
     TRIPPED = "tripped"
     RECOVERED = "recovered"

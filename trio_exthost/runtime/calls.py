@@ -55,6 +55,8 @@ class Request:
     """Makes the frame that tells the extension to give a call up (id, reason, grace in seconds); None: it cannot be told."""
     grace_s: float = 0.0
     """After a deadline and the cancel frame, so long for an answer that is kept as a partial one."""
+    even_at_the_end: bool = False
+    """Whether it goes to one that is on its way out, too."""
 
 
 @trio.lowlevel.enable_ki_protection
@@ -147,7 +149,7 @@ async def _receive(instance: Instance, pending: PendingCall, patience: Patience)
 
 def _issue(instance: Instance, request: Request, patience: Patience) -> tuple[PendingCall, Entry]:
     """Queue the request and open its entry in the reply table; no await in here."""
-    if not instance.is_available:
+    if not (instance.is_available or (request.even_at_the_end and instance.is_leaving)):
         raise CallAborted(
             f"{request.what}: the extension is {instance.state}", extension=instance.name, may_have_run=False
         )

@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.effects import EffectKind
 from trio_exthost.errors import CallError, CallTimedOut, MalformedReply, Overloaded, PayloadError
 from trio_exthost.hooks import INTERCEPT_POINTS, LIFE_POINTS, WHOLE, Batch, Event, HookClass, InterceptPoint, fold
 from trio_exthost.policy import Answer, Chain, Failure, Outcome, StepKind, Verdict
@@ -234,7 +235,7 @@ class Asking:
 
     async def _invoke(self, member: HookMember, payload: Mapping[str, Any], patience: Patience) -> Answer:
         hook, occasion = member.hook, self._occasion
-        is_policy = hook in POLICY_HOOKS
+        is_policy = member.record.registration.kind is EffectKind.REQUEST_POLICY
         what = "a request policy" if is_policy else f"a {hook.hook_class.value} of {hook.event.value}"
         invoked = Invoked(
             record=member.record,

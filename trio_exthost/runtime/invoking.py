@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from trio_exthost.effects import EffectRecord
-from trio_exthost.errors import CallError, MalformedReply, RemoteError
+from trio_exthost.errors import MalformedReply, RemoteError
+from trio_exthost.hooks import DURABLE, MAX_ACTIONS, Batch, Contract, read_batch
+from trio_exthost.runtime import acting
 from trio_exthost.runtime.calls import CancelReason as CallCancelReason
 from trio_exthost.runtime.calls import Request, call
 from trio_exthost.runtime.patience import Patience
@@ -26,11 +28,7 @@ from trio_exthost.wire.words import CancelReason
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.run import Run
-
-MAX_ACTIONS = 64
-"""Actions in one answer."""
-DURABLE = frozenset({"set_state", "add_state", "delete_state", "append_custom_event", "append_model_context"})
-"""Kinds of actions that store something."""
+    from trio_exthost.runtime.session import Session
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -46,7 +44,13 @@ class Invoked:
     what: str
     """Named in errors."""
     read: Callable[[Any], Any]
-    """Makes the caller's value of the answer's; raises `MalformedReply` where it is not usable."""
+    """Makes the caller's value of the answer's (of a hook: of its `Batch`); raises `MalformedReply` where it is not usable."""
+    contract: Contract | None = None
+    """Of a hook: what its answer may hold."""
+    is_dry: bool = False
+    """Whether the answer is only looked at."""
+    even_at_the_end: bool = False
+    """Whether it is told to one that is on its way out, as its last word."""
     run: Run | None = None
     """The run it belongs to."""
     message_id: str = ""
@@ -99,6 +103,7 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
                 on_progress=invoked.on_progress,
                 make_cancel=make_cancel,
                 grace_s=invoked.grace_s,
+                even_at_the_end=invoked.even_at_the_end,
             ),
             patience,
         )
@@ -106,31 +111,38 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
 
 def envelope_for(instance: Instance, invoked: Invoked) -> outbound.Envelope:
     """The envelope of one invocation; draws the session's next sequence number."""
-    session, run = instance.session, invoked.run
-    return outbound.Envelope(
-        event=invoked.event,
-        context=outbound.Context(
-            extension_id=instance.name,
-            session_id=session.id,
-            cwd=clean_text(str(session.cwd)),
-            sequence=session.next_sequence(),
-            scope=outbound.InvocationScope(
-                run_id=run.id if run is not None else None,
-                parent_run_id=run.parent.id if run is not None and run.parent is not None else None,
-                turn_id=run.turn_id if run is not None else None,
-                request_id=run.request_id if run is not None else None,
-                message_id=invoked.message_id or None,
-                tool_call_id=invoked.tool_call_id or None,
-            ),
-            agent=(outbound.Agent(run.agent.id, run.agent.name) if run is not None and run.agent is not None else None),
-            model=(
-                outbound.Model(session.model.provider, session.model.model)
-                if session.model.provider or session.model.model
-                else None
-            ),
-            has_interactive_client=session.is_interactive,
+    session = instance.session
+    context = context_for(
+        session, invoked.run, sequence=session.next_sequence(), message_id=invoked.message_id, tool_call_id=invoked.tool_call_id
+    )
+    context = attrs.evolve(context, extension_id=instance.name, dry_run=invoked.is_dry)
+    return outbound.Envelope(invoked.event, context, invoked.payload)
+
+
+def context_for(
+    session: Session, run: Run | None, *, sequence: int, message_id: str = "", tool_call_id: str = ""
+) -> outbound.Context:
+    """Under which circumstances something happens; whom it is told, and whether it is only tried, is the caller's."""
+    return outbound.Context(
+        extension_id="",
+        session_id=session.id,
+        cwd=clean_text(str(session.cwd)),
+        sequence=sequence,
+        scope=outbound.InvocationScope(
+            run_id=run.id if run is not None else None,
+            parent_run_id=run.parent.id if run is not None and run.parent is not None else None,
+            turn_id=run.turn_id if run is not None else None,
+            request_id=run.request_id if run is not None else None,
+            message_id=message_id or None,
+            tool_call_id=tool_call_id or None,
         ),
-        payload=invoked.payload,
+        agent=outbound.Agent(run.agent.id, run.agent.name) if run is not None and run.agent is not None else None,
+        model=(
+            outbound.Model(session.model.provider, session.model.model)
+            if session.model.provider or session.model.model
+            else None
+        ),
+        has_interactive_client=session.is_interactive,
     )
 
 
@@ -141,21 +153,40 @@ def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult) ->
             f"{invoked.what} failed: {frame.error.message} [{frame.error.code}]",
             extension=instance.name,
         )
-    if frame.decision is not None:
-        raise MalformedReply(f"{invoked.what}: only a gate may decide", extension=instance.name)
-    value = invoked.read(None if frame.value is ABSENT else frame.value)
+    if invoked.contract is not None:
+        if frame.value is not ABSENT:
+            raise MalformedReply(f"{invoked.what}: a hook answers with actions, not with a value", extension=instance.name)
+        batch = read_batch(
+            invoked.contract,
+            frame.decision,
+            frame.actions,
+            extension=instance.name,
+            what=invoked.what,
+            granted=instance.registrant.granted,
+        )
+        value = invoked.read(batch)
+    else:
+        if frame.decision is not None:
+            raise MalformedReply(f"{invoked.what}: only a gate may decide", extension=instance.name)
+        _check_actions(instance, invoked.what, frame)
+        batch = Batch(None, None, ())
+        value = invoked.read(None if frame.value is ABSENT else frame.value)
     unknown = [each for each in frame.dispose if not instance.declarations.knows(each)]
     if unknown:
         raise MalformedReply(
             f"{invoked.what}: it disposes of registration {unknown[0]}, which it never made", extension=instance.name
         )
-    _check_actions(instance, invoked.what, frame)
+    acting.check(instance, invoked.what, batch)
+    if invoked.is_dry:
+        return value
     for registration_id in frame.dispose:
         instance.declarations.dispose(registration_id)
+    acting.act(instance, batch, run=invoked.run)
     return value
 
 
 def _check_actions(instance: Instance, what: str, frame: inbound.InvokeResult) -> None:
+    """Of what is no hook: it can store something, and nothing else."""
     if len(frame.actions) > MAX_ACTIONS:
         raise MalformedReply(
             f"{what}: {len(frame.actions)} actions in one answer, of {MAX_ACTIONS} allowed", extension=instance.name
@@ -165,9 +196,4 @@ def _check_actions(instance: Instance, what: str, frame: inbound.InvokeResult) -
         if kind not in DURABLE:
             raise MalformedReply(f"{what}: an action {kind!r:.80} has no place here", extension=instance.name)
     if kinds:
-        raise CallError(
-            f"{what}: it wants to store something ({kinds[0]}), and extension state persistence is unavailable; "
-            "nothing of its answer was applied",
-            extension=instance.name,
-            code="persistence_unavailable",
-        )
+        raise acting.not_persistent(instance, what, str(kinds[0]))

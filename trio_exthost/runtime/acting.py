@@ -1,0 +1,85 @@
+"""What a hook's answer does besides its primary action: first all of it is looked at, then all of it is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.errors import CallError
+from trio_exthost.hooks import DURABLE, Action, Batch
+from trio_exthost.wire import effects_from_extension as inbound
+from trio_exthost.wire.words import BindingScope, RegistrationKind
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.run import Run
+
+
+def check(instance: Instance, what: str, batch: Batch) -> None:
+    """Refuse actions that could not be done.
+
+    Raises:
+      CallError: One wants to store something, and nothing can (`persistence_unavailable`).
+    """
+    for action in batch.common:
+        if action.kind in DURABLE:
+            raise not_persistent(instance, what, action.kind)
+
+
+def not_persistent(instance: Instance, what: str, kind: str) -> CallError:
+    """The error about an action that wants to store something."""
+    return CallError(
+        f"{what}: it wants to store something ({kind}), and extension state persistence is unavailable; "
+        "nothing of its answer was applied",
+        extension=instance.name,
+        code="persistence_unavailable",
+    )
+
+
+def act(instance: Instance, batch: Batch, *, run: Run | None) -> None:
+    """Do all common actions of a batch that was checked, in their order. Never raises for what an extension sent."""
+    for action in batch.common:
+        _ACTS[action.kind](instance, action, run)
+
+
+def _follow_up(instance: Instance, action: Action, run: Run | None) -> None:
+    fields = action.fields
+    problem = instance.session.follow_ups.add(
+        instance.name, str(fields["follow_up_id"]).strip(), fields["message"], after=run
+    )
+    if problem:
+        instance.report(Code.SUBMIT_REFUSED, Severity.WARNING, f"follow-up {fields['follow_up_id']!r:.80}: {problem}")
+
+
+def _diagnostic(instance: Instance, action: Action, _run: Run | None) -> None:
+    fields = action.fields
+    redacted = set(fields.get("redacted_fields", ()))
+    details = {key: "***" if key in redacted else value for key, value in fields.get("details", {}).items()}
+    about = f" {details}" if details else ""
+    severity = Severity(fields["severity"])
+    instance.report(Code.EXTENSION_SAYS, severity, f"{fields['code']}: {fields['message']}{about}")
+
+
+def _register(instance: Instance, action: Action, _run: Run | None) -> None:
+    effect = action.fields["effect"]
+    binding = effect.get("binding")
+    instance.declarations.apply(
+        inbound.Register(
+            action.fields["registration_id"],
+            RegistrationKind(effect["kind"]),
+            effect["descriptor"],
+            inbound.Binding(BindingScope(binding["scope"]), binding["id"]) if binding is not None else None,
+        )
+    )
+
+
+def _dispose(instance: Instance, action: Action, _run: Run | None) -> None:
+    instance.declarations.apply(inbound.Dispose(action.fields["registration_id"]))
+
+
+_ACTS = {
+    "enqueue_follow_up": _follow_up,
+    "emit_diagnostic": _diagnostic,
+    "register_effect": _register,
+    "dispose_effect": _dispose,
+}
