@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import attrs
 import msgspec
 import trio
 
 from trio_exthost.effects import EffectRecord, ToolPermission
 from trio_exthost.errors import GuardAbsent, UnknownTool
-from trio_exthost.policy import Outcome
+from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.policy.settings import HeadlessAsk
 from trio_exthost.runtime.invocation import owner_of_tool
 from trio_exthost.runtime.questions import MAX_TEXT, Question
@@ -22,18 +23,41 @@ if TYPE_CHECKING:
 
 
 async def ask_client(call: ToolCall, on_asked: Callable[[], None]) -> str | None:
-    """Have the session's client ask a person, for as long as that takes.
+    """Have the session's client ask a person about a tool call; as `ask_person`."""
+    return await ask_person(
+        call.session,
+        title=f"Run {call.name}?",
+        message=_message(call),
+        run_id=call.run.id if call.run is not None else "",
+        tool_call_id=call.tool_id,
+        on_asked=on_asked,
+    )
+
+
+async def ask_person(
+    session: Session,
+    *,
+    title: str,
+    message: str,
+    run_id: str,
+    tool_call_id: str = "",
+    on_asked: Callable[[], None] = lambda: None,
+) -> str | None:
+    """Have the session's client ask a person to confirm something, for as long as that takes.
 
     If this raises `trio.Cancelled`, the question was withdrawn; it also is where the session ends first.
 
     Args:
-      call: What is asked about, as it stands after the chain.
+      session: Whose client.
+      title: The question.
+      message: More about it, as things stand after the chain.
+      run_id: The run it belongs to, or nothing.
+      tool_call_id: The tool call it belongs to, or nothing.
       on_asked: Told once the client has taken the question; not where it says that nobody is there.
 
     Returns:
       `approved`, `denied` or `cancelled`; None where nobody is there.
     """
-    session = call.session
     if session.is_closed:
         await trio.lowlevel.checkpoint()
         return "cancelled"
@@ -42,10 +66,10 @@ async def ask_client(call: ToolCall, on_asked: Callable[[], None]) -> str | None
         session,
         extension=None,
         kind=AskKind.CONFIRM,
-        title=f"Run {call.name}?",
-        message=_message(call),
-        run_id=call.run.id if call.run is not None else "",
-        tool_call_id=call.tool_id,
+        title=title,
+        message=message,
+        run_id=run_id,
+        tool_call_id=tool_call_id,
         on_settled=lambda _outcome, _value: settled.set(),
     )
     session.asked.add(question)
@@ -56,12 +80,34 @@ async def ask_client(call: ToolCall, on_asked: Callable[[], None]) -> str | None
         await settled.wait()
     finally:
         session.asked.discard(question)
-        question.withdraw("the tool call was given up")
+        question.withdraw("what was asked about was given up")
     if question.outcome is AskOutcome.UNAVAILABLE:
         return None
     if question.outcome is AskOutcome.CANCELLED:
         return "cancelled"
     return "approved" if question.value is True else "denied"
+
+
+async def resolved(session: Session, verdict: Verdict) -> Verdict:
+    """A gate's verdict with what a person said, where one was to be asked; the policy's word where nobody is there.
+
+    If this raises `trio.Cancelled`, the question was withdrawn, and nothing was decided.
+    """
+    if verdict.outcome is not Outcome.ASK:
+        return verdict
+    who = verdict.by or ""
+    said = None
+    if session.is_interactive:
+        title = f"Go on with {verdict.event.removeprefix('before_').replace('_', ' ')}?"
+        reason = f"{who}: {verdict.reason}" if who else verdict.reason
+        said = await ask_person(session, title=title, message=reason, run_id=verdict.run_id)
+    if said is None:
+        approved, why = decide_headless(session, who)
+    else:
+        approved, why = said == "approved", "the user did not allow this"
+    if approved:
+        return attrs.evolve(verdict, outcome=Outcome.ALLOW)
+    return attrs.evolve(verdict, outcome=Outcome.BLOCK, reason=why)
 
 
 def _message(call: ToolCall) -> str:

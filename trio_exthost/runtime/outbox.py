@@ -39,13 +39,15 @@ class Kind(enum.Enum):
 class Entry:
     """One encoded frame. An event's entry is shared by every outbox it waits in, so it is never changed."""
 
-    __slots__ = ("data", "kind", "sequence")
+    __slots__ = ("data", "kind", "sequence", "weight")
 
-    def __init__(self, data: bytes, kind: Kind, sequence: int = 0) -> None:
+    def __init__(self, data: bytes, kind: Kind, sequence: int = 0, *, weight: int = 1) -> None:
         """Hold the line to send, with its line feed."""
         self.data: bytes = data
         self.kind: Kind = kind
         self.sequence: int = sequence
+        self.weight: int = weight
+        """How many events it stands for: the newest value of a stream stands for those it replaced."""
 
 
 class _Gap(Entry):
@@ -181,7 +183,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
                 self._on_full(True)
             return True
         kept: deque[Entry] = deque()
-        gone: list[int] = []
+        gone: list[Entry] = []
         if self._offset:
             kept.append(self._waiting.popleft())
         while self._waiting and (
@@ -189,7 +191,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
         ):
             head = self._waiting.popleft()
             if head.kind is Kind.EVENT:
-                gone.append(head.sequence)
+                gone.append(head)
                 self._bytes -= len(head.data)
             else:
                 kept.append(head)
@@ -197,11 +199,12 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self._waiting = kept
         is_room = not self._is_full_for(entry) or entry.kind is Kind.KEPT
         if not is_room:
-            gone.append(entry.sequence)
+            gone.append(entry)
         if gone:
-            self.dropped += len(gone)
-            self._note_gap(len(gone), gone[0], gone[-1])
-            self._on_drop(len(gone), gone[0], gone[-1])
+            count = sum(each.weight for each in gone)
+            self.dropped += count
+            self._note_gap(count, gone[0].sequence, gone[-1].sequence)
+            self._on_drop(count, gone[0].sequence, gone[-1].sequence)
         return is_room
 
     def _note_gap(self, count: int, first: int, last: int) -> None:
