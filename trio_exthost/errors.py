@@ -352,3 +352,94 @@ class RegistrationRefused(HostError):
         super().__init__(f"{field}: {reason}" if field else reason, extension=extension, code=code, hint=hint)
         self.field = field
         self.reason = reason
+
+
+# --- durable state -----------------------------------------------------------------------------------------------
+
+
+class StateError(HostError):
+    """Durable state cannot be read or written as asked; what was stored is as it was."""
+
+    code = "state_error"
+
+
+class StateRefused(StateError):
+    """What an extension wants to store is not stored, and nothing of its batch is.
+
+    `field` is the path in the batch (`actions[3].key`), empty where no field is at fault; `reason` is the message
+    without it. `code` is one of invalid_payload, resource_limit, conflict, permission_denied, state_schema_required,
+    state_migration_failed.
+    """
+
+    code = "state_refused"
+
+    def __init__(
+        self, reason: str, *, code: str | None = None, field: str = "", extension: str | None = None, hint: str = ""
+    ) -> None:
+        """Say which field is wrong, and why."""
+        super().__init__(f"{field}: {reason}" if field else reason, extension=extension, code=code, hint=hint)
+        self.field = field
+        self.reason = reason
+
+
+class MigrationRefused(StateRefused):
+    """Stored state and the extension's `state_schema` do not fit: it must not run on it. The history is kept."""
+
+    code = "state_migration_failed"
+
+
+class PositionError(StateError, ValueError):
+    """A position of a transcript is not known to its session, or is there already."""
+
+    code = "position_invalid"
+
+
+class StoreFailed(StateError):
+    """The store did not write, or could not read: a full disk, missing rights. `path` is the file, empty for none."""
+
+    code = "persistence_failed"
+
+    def __init__(
+        self, message: str, *, path: str = "", extension: str | None = None, code: str | None = None, hint: str = ""
+    ) -> None:
+        """Say which file, and why."""
+        super().__init__(f"{path}: {message}" if path else message, extension=extension, code=code, hint=hint)
+        self.path = path
+
+
+class SessionBusy(StoreFailed):
+    """Another host, or another session of this one, has the session open. `pid` is its process, None if not known."""
+
+    code = "session_busy"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str = "",
+        pid: int | None = None,
+        extension: str | None = None,
+        hint: str = "",
+    ) -> None:
+        """Say who has it."""
+        super().__init__(message, path=path, extension=extension, hint=hint)
+        self.pid = pid
+
+
+class StoreDamaged(StoreFailed):
+    """The file is damaged. It was never replaced by an empty one; `kept` is where it lies now, unchanged."""
+
+    code = "store_damaged"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str = "",
+        kept: str = "",
+        extension: str | None = None,
+        hint: str = "",
+    ) -> None:
+        """Say what is wrong with which file, and where it is kept."""
+        super().__init__(message, path=path, extension=extension, hint=hint)
+        self.kept = kept
