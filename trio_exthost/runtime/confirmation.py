@@ -80,7 +80,7 @@ async def ask_person(
         await settled.wait()
     finally:
         session.asked.discard(question)
-        question.withdraw("what was asked about was given up")
+        question.withdraw("the tool call was given up" if tool_call_id else "what was asked about was given up")
     if question.outcome is AskOutcome.UNAVAILABLE:
         return None
     if question.outcome is AskOutcome.CANCELLED:
@@ -102,7 +102,7 @@ async def resolved(session: Session, verdict: Verdict) -> Verdict:
         reason = f"{who}: {verdict.reason}" if who else verdict.reason
         said = await ask_person(session, title=title, message=reason, run_id=verdict.run_id)
     if said is None:
-        approved, why = decide_headless(session, who)
+        approved, why = decide_headless(session, who, verdict.event)
     else:
         approved, why = said == "approved", "the user did not allow this"
     if approved:
@@ -144,15 +144,15 @@ def prompting_owner(call: ToolCall) -> str | None:
     return None
 
 
-def decide_headless(session: Session, extension: str) -> tuple[bool, str]:
+def decide_headless(session: Session, extension: str, about: str = "this call") -> tuple[bool, str]:
     """What the policy says of an extension that wants a person asked where nobody is there.
 
     Returns:
-      Whether the call may run, and why: which rule says so, and the way out where it may not.
+      Whether it may happen, and why: which rule says so, and the way out where it may not.
     """
     ruling = session.host.policy.ask_without_client(extension)
     who = f"extension {extension!r}" if extension else "an extension"
-    why = f"{who} wants a person asked about this call, and nobody is there; headless_ask = {ruling.explain()}"
+    why = f"{who} wants a person asked about {about}, and nobody is there; headless_ask = {ruling.explain()}"
     if ruling.value is HeadlessAsk.ALLOW:
         return True, why
     return False, f'{why}. Run it where somebody can be asked, or let the policy say headless_ask = "allow"'

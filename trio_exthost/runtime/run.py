@@ -12,10 +12,12 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import Scope
 from trio_exthost.errors import ClosedError, PayloadError
-from trio_exthost.hooks import Event
+from trio_exthost.hooks import Event, HookEvent
 from trio_exthost.policy import Verdict
+from trio_exthost.runtime.chain import Occasion
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.results import clean_text
+from trio_exthost.runtime.run_points import RunPoints
 from trio_exthost.runtime.text import AssistantText
 
 if TYPE_CHECKING:
@@ -49,16 +51,21 @@ class Compaction:
     """What went wrong."""
 
 
-class Run:
+class Run(RunPoints):
     """One run. Made by `Session.open_run` only; every method is for the host's thread."""
 
-    def __init__(self, session: Session, run_id: str, *, parent: Run | None, agent: AgentRef | None) -> None:
+    def __init__(
+        self, session: Session, run_id: str, *, parent: Run | None, agent: AgentRef | None, follow_up_depth: int = 0
+    ) -> None:
         self.session = session
         self.id = run_id
         """Unique in the host; events carry it as `agent_run_id`."""
         self.parent = parent
         self.agent = agent
         self.is_closed: bool = False
+        self.follow_up_depth: int = follow_up_depth
+        """How many follow-ups in a row led to it; 0 for a request of the user's."""
+        self._sections_told = set()
         self.turn_id: str | None = None
         """The turn that has begun last."""
         self._requests: list[str] = []
@@ -67,25 +74,32 @@ class Run:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """The life of the run; a sub-agent's is told as `subagent_start` and `subagent_stop`, always both."""
-        if self.agent is None:
-            try:
-                yield
-            finally:
-                self.is_closed = True
-            return
-        about = {"agent_id": self.agent.id, "agent_run_id": self.id, "name": self.agent.name}
-        self.session.emit(Event.SUBAGENT_START, about)
+        """The life of the run; a sub-agent's is told as `subagent_start` and `subagent_stop`, always both.
+
+        Hooks are told `run_ended`, or `run_error` where the body raised, and then always `run_settled`.
+        """
+        about = {}
+        if self.agent is not None:
+            about = {"agent_id": self.agent.id, "agent_run_id": self.id, "name": self.agent.name}
+            self.session.emit(Event.SUBAGENT_START, about)
         outcome = {"status": "completed"}
+        error: BaseException | None = None
         try:
             yield
         except BaseException as exc:
-            outcome = _failure(exc)
+            error, outcome = exc, _failure(exc)
             raise
         finally:
             self.is_closed = True
             if not self.session.is_closed:
-                self.session.emit(Event.SUBAGENT_STOP, {**about, **outcome})
+                if self.agent is not None:
+                    self.session.emit(Event.SUBAGENT_STOP, {**about, **outcome})
+                if isinstance(error, Exception):
+                    message = outcome.get("error", "")
+                    self.observe(HookEvent.RUN_ERROR, {"category": outcome["status"], "message": clean_text(message)})
+                else:
+                    self.observe(HookEvent.RUN_ENDED, {"outcome": outcome})
+                self.observe(HookEvent.RUN_SETTLED, {"outcome": outcome})
 
     def about(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """A payload with this run's id."""
@@ -133,16 +147,6 @@ class Run:
 
     # --- points ---
 
-    def prompt_submitted(self, text: str, *, queued: bool = False, image_count: int = 0) -> None:
-        """The model's input was accepted: tells `user_prompt_submit`."""
-        self._check_open()
-        payload: dict[str, Any] = {"text": clean_text(text)}
-        if queued:
-            payload["queued"] = True
-        if image_count:
-            payload["image_count"] = image_count
-        self.emit(Event.USER_PROMPT_SUBMIT, payload)
-
     async def system_prompt(self, base: str) -> str:
         """The system prompt as extensions want it; begin each time with your own unmodified one.
 
@@ -154,6 +158,7 @@ class Run:
         """
         self._check_open()
         session = self.session
+        self._sections_told.clear()  # it is made anew
         body = {
             "system_prompt": self._with_sections(base),
             "session_id": session.id,
@@ -177,6 +182,8 @@ class Run:
             session.model.provider, session.model.model, session.is_interactive, **where(self)
         )
         for record, section in sections:
+            if record.handle in self._sections_told:
+                continue
             more = f"\n\n{section.text}" if whole else section.text
             if size + len(more.encode()) > limit:
                 record.registration.value.instance.report(
@@ -185,19 +192,29 @@ class Run:
                     f"prompt section {section.section_id!r}: the system prompt would have more than {limit} bytes",
                 )
                 continue
+            self._sections_told.add(record.handle)
             whole += more
             size += len(more.encode())
         return whole
 
+    def _sections(self, base: str) -> str | None:
+        whole = self._with_sections(base)
+        return whole if whole != base else None
+
     async def turn_start(self, step: int) -> Verdict:
-        """A step of the model begins: tells `turn_start`, then asks whether it may.
+        """A step of the model begins: tells `turn_start`, then asks whether it may; hooks are told `turn_started` then.
 
         Where the verdict is blocked, do not call the model; its reason is for the user.
         """
         self._check_open()
         self.turn_id = f"{self.id}-turn-{step}"
         self.emit(Event.TURN_START, {"step": step})
-        return await self.session.intercept(Event.TURN_START, self.about({"step": step}))
+        verdict = await self.session.ask(
+            Occasion(event=Event.TURN_START.value, payload=self.about({"step": step}), run=self)
+        )
+        if not verdict.blocked:
+            self.observe(HookEvent.TURN_STARTED, {"step": step, "metadata": {"turn_id": self.turn_id}})
+        return verdict
 
     def turn_end(self, *, stop: str = "", error: str = "") -> None:
         """The model's answer is complete, before tools run: tells `turn_end`."""
@@ -213,11 +230,20 @@ class Run:
         """
         self._check_open()
         text = AssistantText(self, message_id)
-        yield text
-        await text.finish()
+        text.begin()
+        try:
+            yield text
+            await text.finish()
+        finally:
+            text.close()
 
     def tool_call(
-        self, tool_id: str, name: str, arguments: Mapping[str, Any] | str
+        self,
+        tool_id: str,
+        name: str,
+        arguments: Mapping[str, Any] | str,
+        *,
+        assistant_message: Mapping[str, Any] | None = None,
     ) -> AbstractAsyncContextManager[ToolCall]:
         """One tool call from its proposal to its one result.
 
@@ -228,9 +254,10 @@ class Run:
           tool_id: The model's id of the call.
           name: The tool.
           arguments: An object, or the JSON text the model wrote; where that is no object, the call is refused.
+          assistant_message: The message the call stands in, for hooks that are asked about it.
         """
         self._check_open()
-        return self.session.tool_call(tool_id, name, arguments, run=self)
+        return self.session.tool_call(tool_id, name, arguments, run=self, assistant_message=assistant_message)
 
     @contextmanager
     def compaction(self, *, message_count: int, token_estimate: int) -> Iterator[Compaction]:
@@ -257,6 +284,9 @@ class Run:
                     outcome["error"] = compaction.error
             compaction.status = outcome["status"]
             self.emit(Event.POST_COMPACT, {**about, **outcome})
+            worked = outcome["status"] == "completed"
+            event = HookEvent.COMPACTION_SUCCEEDED if worked else HookEvent.COMPACTION_FAILED
+            self.observe(event, {"metadata": {**about, **outcome}})
 
 
 def _failure(exc: BaseException) -> dict[str, str]:
