@@ -14,22 +14,25 @@ import trio
 from trio_exthost.diagnostics import Code, Diagnostic, Severity
 from trio_exthost.effects import Change, DisposeCause, EffectKind, EffectLedger, EffectRecord, Scope
 from trio_exthost.errors import ClosedError
-from trio_exthost.hooks import INTERCEPT_POINTS, Event
+from trio_exthost.hooks import LIFE_POINTS, Event, HookEvent
 from trio_exthost.policy import Verdict
 from trio_exthost.runtime import chain, commands, toolcall
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.fanout import Fanout
+from trio_exthost.runtime.follow_ups import FollowUp, FollowUps
 from trio_exthost.runtime.guards import RequiredGuards, ReservedNames
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.invocation import Invocation, where
 from trio_exthost.runtime.loading import Loader
 from trio_exthost.runtime.models import ModelCatalogue
+from trio_exthost.runtime.observing import Observing
 from trio_exthost.runtime.outcomes import CommandOutcome
 from trio_exthost.runtime.panels import Panel, Panels
 from trio_exthost.runtime.registration import Registrar
 from trio_exthost.runtime.registrations import Registrations
 from trio_exthost.runtime.results import ToolResult, clean_text
 from trio_exthost.runtime.run import AgentRef, Run
+from trio_exthost.runtime.session_points import SessionPoints, dispatched
 from trio_exthost.runtime.status import ExtensionRow, LoadReport
 from trio_exthost.runtime.toolcall import ToolCall
 from trio_exthost.runtime.tools import HostTool, ToolInfo
@@ -45,7 +48,7 @@ Confirm = Callable[["ToolCall"], Awaitable[bool]]
 """Asks a person whether a tool call may run, as it stands after the chain."""
 
 
-class Session:
+class Session(SessionPoints):
     """One conversation. Made by `Host.open_session` only; every method is for the host's thread."""
 
     def __init__(
@@ -60,6 +63,7 @@ class Session:
         confirm: Confirm | None,
         builtin_commands: Collection[str],
         models: ModelCatalogue | None,
+        points: Collection[str] | None = None,
     ) -> None:
         self.host = host
         self.id = session_id
@@ -84,8 +88,13 @@ class Session:
         self.requests: dict[str, Run] = {}
         """The requests that are open, by id, each with its run."""
         self.views: Views = Views()
-        self._cwd_text = clean_text(str(self.cwd))  # a path need not be UTF-8, a frame must
-        self.fanout: Fanout = Fanout(self, self._cwd_text)
+        self.cwd_text: str = clean_text(str(self.cwd))
+        """The directory as a frame can hold it: a path need not be UTF-8."""
+        self.points: frozenset[HookEvent] = dispatched(points)
+        """The life-cycle points that this agent has."""
+        self.fanout: Fanout = Fanout(self, self.cwd_text)
+        self.observing: Observing = Observing(self)
+        self.follow_ups: FollowUps = FollowUps()
         self.panels: Panels = Panels(self)
         self.asked: set[Question] = set()
         """Open questions of the host itself."""
@@ -181,30 +190,65 @@ class Session:
         self.fanout.tell(event, payload or {}, sequence)
         return sequence
 
-    async def intercept(self, event: str, payload: Mapping[str, Any], *, origin: str = "", run_id: str = "") -> Verdict:
-        """Ask who intercepts a point, one after the other, and decide.
+    async def intercept(
+        self,
+        event: str,
+        payload: Mapping[str, Any],
+        *,
+        origin: str = "",
+        run_id: str = "",
+        run: Run | None = None,
+    ) -> Verdict:
+        """Ask who takes part at a point, one after the other, and decide.
 
-        Order: manifest priority descending, then catalogue order, then registration. Each sees the value the previous one
-        left; the first block ends the chain; who had answered before the value changed is asked once more.
+        Order: manifest priority descending, then catalogue order, then a hook's own priority, then registration. Each sees
+        the value the previous one left; the first block ends the chain; who had answered before the value changed is asked
+        once more. Then hooks that observe the point are told.
 
         If this raises `trio.Cancelled`, a question that had not been written is withdrawn; nothing was decided.
 
         Args:
-          event: `tool_call`, `turn_start`, `assistant_message` or `before_agent_start`.
-          payload: The request's keys, as the protocol has them.
+          event: `tool_call`, `turn_start`, `assistant_message` or `before_agent_start`, or a gate or transform of the hook
+            contract (`input`, `before_compaction`, ...).
+          payload: The request's keys, as zot's protocol has them, or as the schema of the point says.
           origin: The extension that caused it; it is not asked about itself.
-          run_id: In which run, for the decision's record; that of the payload if not given.
+          run_id: In which run, for the decision's record, where `run` is not given; that of the payload if neither is.
+          run: In which run; hooks that are bound to it are asked as well.
 
         Raises:
           ValueError: There is no such point.
           PayloadError: The payload cannot be sent.
           ClosedError: The session has ended.
         """
+        return await self.ask(
+            chain.Occasion(event=event, payload=payload, origin=origin, run_id=run_id, run=run)
+        )
+
+    async def ask(self, occasion: chain.Occasion) -> Verdict:
+        """As `intercept`, for the runtime."""
         self.host.check_thread()
-        if event not in INTERCEPT_POINTS:
-            raise ValueError(f"nobody can intercept {event!r}: the points are {', '.join(INTERCEPT_POINTS)}")
+        if occasion.event not in chain.POINTS:
+            raise ValueError(f"nobody can intercept {occasion.event!r}: the points are {', '.join(chain.POINTS)}")
         self._ensure_started()
-        return await chain.intercept(self, event, payload, origin, run_id)
+        return await chain.intercept(self, occasion)
+
+    def observe(self, event: str, payload: Mapping[str, Any], *, run: Run | None = None) -> int | None:
+        """Tell hooks that observe a life-cycle point; never blocks.
+
+        `Run` and `Session` tell every point they have a method for; this is for what an agent adds.
+
+        Returns:
+          The sequence number, or None where nobody observes it.
+
+        Raises:
+          ValueError: The hook contract has no such point.
+          PayloadError: The payload cannot be sent; nobody was told.
+          ClosedError: The session has ended.
+        """
+        if event not in LIFE_POINTS:
+            raise ValueError(f"there is no life-cycle point {event!r}")
+        self._ensure_started()
+        return self.observing.tell(event, payload, run=run)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], *, tool_id: str | None = None, run: Run | None = None
@@ -321,11 +365,22 @@ class Session:
 
     @contextmanager
     def open_run(
-        self, *, parent: Run | None = None, agent: AgentRef | None = None, run_id: str | None = None
+        self,
+        *,
+        parent: Run | None = None,
+        agent: AgentRef | None = None,
+        run_id: str | None = None,
+        follow_up: FollowUp | None = None,
     ) -> Iterator[Run]:
         """Work off one request of the user; a sub-agent's run has a parent, and is told as such.
 
         Runs of a session may overlap. Leaving ends what extensions registered for this run.
+
+        Args:
+          parent: The run it is a part of.
+          agent: The sub-agent.
+          run_id: Its id; made up if not given.
+          follow_up: What it works off, if it is no request of the user's (`next_follow_up`).
 
         Raises:
           ValueError: A run of that id is open.
@@ -333,7 +388,10 @@ class Session:
         """
         self._ensure_started()
         self._runs += 1
-        run = Run(self, run_id or f"{self.id}-run-{self._runs}", parent=parent, agent=agent)
+        depth = follow_up.depth if follow_up is not None else 0
+        run = Run(
+            self, run_id or f"{self.id}-run-{self._runs}", parent=parent, agent=agent, follow_up_depth=depth
+        )
         if run.id in self.runs:
             raise ValueError(f"a run {run.id!r} is open already")
         self.runs[run.id] = run
@@ -355,10 +413,20 @@ class Session:
         chain: tuple[str, ...] = (),
         within: Patience | None = None,
         below: int | None = None,
+        assistant_message: Mapping[str, Any] | None = None,
     ) -> AbstractAsyncContextManager[ToolCall]:
         """One tool call from its proposal to its one result: see `Run.tool_call`."""
         return toolcall.open_tool_call(
-            self, tool_id, name, arguments, run=run, origin=origin, chain=chain, within=within, below=below
+            self,
+            tool_id,
+            name,
+            arguments,
+            run=run,
+            origin=origin,
+            chain=chain,
+            within=within,
+            below=below,
+            assistant_message=assistant_message,
         )
 
     # --- for the runtime ---
@@ -382,12 +450,15 @@ class Session:
         """Tell `session_start`, once; before everything else that is told."""
         if not self._is_started:
             self._is_started = True
-            self.emit(Event.SESSION_START)
+            told = tuple(each for each in self.views.subscribers.get(Event.SESSION_START, ()) if not each.is_beginning)
+            self.fanout.send(Event.SESSION_START, {}, self.next_sequence(), told)
+            self.observing.tell(HookEvent.SESSION_START, {"reason": "initial"})
 
     def welcome(self, instance: Instance) -> None:
-        """An instance was admitted: one that came after the start is told of it now."""
+        """An instance was admitted and has begun: one that came after the start is told of it now."""
         if self._is_started:
             self.fanout.welcome(instance)
+            self.observing.tell(HookEvent.SESSION_START, {"reason": instance.reason_to_begin}, to=instance)
 
     def next_sequence(self) -> int:
         """The session's next number: events, registrations, calls; strictly growing."""

@@ -1,0 +1,123 @@
+"""The points of a session at which hooks are asked or told, one call each; `Session` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from trio_exthost.errors import ConfigError
+from trio_exthost.hooks import DISPATCHED, HookEvent
+from trio_exthost.policy import Verdict
+from trio_exthost.runtime.chain import Occasion
+from trio_exthost.runtime.confirmation import resolved
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.follow_ups import FollowUp, FollowUps
+    from trio_exthost.runtime.host import ModelRef
+    from trio_exthost.runtime.observing import Observing
+
+
+@attrs.frozen
+class BranchTarget:
+    """Another branch of the same conversation."""
+
+    from_entry_id: str
+    """Where the conversation stands; the embedder's own id."""
+    to_entry_id: str
+    """Where it goes on."""
+
+    def body(self) -> dict[str, str]:
+        """As hooks are shown it."""
+        return {"kind": "branch", "from_entry_id": self.from_entry_id, "to_entry_id": self.to_entry_id}
+
+
+@attrs.frozen
+class SessionTarget:
+    """Another conversation."""
+
+    session_id: str
+    """Its id."""
+
+    def body(self) -> dict[str, str]:
+        """As hooks are shown it."""
+        return {"kind": "session", "target_session_id": self.session_id}
+
+
+class SessionPoints:
+    """One call per point. Where nobody listens, each costs a look-up.
+
+    The gates give a verdict that is allowed or blocked: where a hook wants a person asked, that is done (`HostClient.ask_user`,
+    or the policy's `headless_ask`). If one raises `trio.Cancelled`, nothing was decided.
+    """
+
+    model: ModelRef
+    observing: Observing
+    follow_ups: FollowUps
+
+    async def ask(self, occasion: Occasion) -> Verdict:
+        """As `Session.ask`."""
+        raise NotImplementedError
+
+    def check_open(self) -> None:
+        """As `Session.check_open`."""
+        raise NotImplementedError
+
+    @property
+    def _session(self) -> Any:
+        return self
+
+    async def _gate(self, event: HookEvent, payload: Mapping[str, Any]) -> Verdict:
+        return await resolved(self._session, await self.ask(Occasion(event=event.value, payload=payload)))
+
+    async def before_switch(self, target: BranchTarget | SessionTarget) -> Verdict:
+        """May the user go to another branch or conversation?"""
+        return await self._gate(HookEvent.BEFORE_SESSION_SWITCH, {"target": target.body()})
+
+    def switched(self, target: BranchTarget | SessionTarget) -> None:
+        """The user has gone there: tells `session_switched`."""
+        self.check_open()
+        self.observing.tell(HookEvent.SESSION_SWITCHED, {"target": target.body()})
+
+    async def before_fork(self, branch_entry_id: str) -> Verdict:
+        """May the conversation up to this entry become another one, too?"""
+        return await self._gate(HookEvent.BEFORE_SESSION_FORK, {"branch_entry_id": branch_entry_id})
+
+    def forked(self, branch_entry_id: str, target_session_id: str) -> None:
+        """It has: tells `session_forked`."""
+        self.check_open()
+        payload = {"branch_entry_id": branch_entry_id, "target_session_id": target_session_id}
+        self.observing.tell(HookEvent.SESSION_FORKED, payload)
+
+    async def select_model(self, model: ModelRef) -> Verdict:
+        """Another model: where no hook objects it is `Session.model` from now on, and `model_selected` is told."""
+        about = {"provider": model.provider, "model": model.model}
+        verdict = await self._gate(HookEvent.BEFORE_MODEL_SELECTION, about)
+        if verdict.allowed:
+            self.check_open()
+            self.model = model
+            self.observing.tell(HookEvent.MODEL_SELECTED, about)
+        return verdict
+
+    def next_follow_up(self) -> FollowUp | None:
+        """Take the oldest message that an extension wants worked off after a run that is settled; None where there is none.
+
+        Give it to `open_run(follow_up=...)` and send its message to the model.
+        """
+        self.check_open()
+        return self.follow_ups.next()
+
+
+def dispatched(points: Collection[str] | None) -> frozenset[HookEvent]:
+    """The life-cycle points that an agent says it has; all that can be dispatched if it says nothing.
+
+    Raises:
+      ConfigError: One of them is none.
+    """
+    if points is None:
+        return DISPATCHED
+    unknown = sorted(set(points) - {each.value for each in DISPATCHED})
+    if unknown:
+        raise ConfigError(f"points: {unknown[0]!r} is no life-cycle point that can be dispatched")
+    return frozenset(HookEvent(each) for each in points)
