@@ -115,6 +115,7 @@ class Host:
         confirm: Confirm | None = None,
         builtin_commands: Collection[str] = (),
         models: ModelCatalogue | None = None,
+        points: Collection[str] | None = None,
     ) -> AsyncIterator[Session]:
         """Open a conversation; no extension runs before `Session.load_all` or `Session.load`.
 
@@ -131,6 +132,8 @@ class Host:
           builtin_commands: Names of the embedder's own commands; extensions cannot take them.
           models: Where models of extensions' providers are added and taken out; a catalogue in memory, of this session,
             if not given. Two sessions that share one cannot both load an extension that adds the same model.
+          points: The life-cycle points that you really dispatch (`docs/hooks.md`); a hook for another is rejected. All of
+            them if not given: then call all methods of `Run` and `Session` that stand for one.
 
         Raises:
           ValueError: A session of that id is open.
@@ -151,6 +154,7 @@ class Host:
             confirm=confirm,
             builtin_commands=builtin_commands,
             models=models,
+            points=points,
         )
         self.sessions[session_id] = session
         try:
