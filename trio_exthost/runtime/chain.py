@@ -94,6 +94,7 @@ async def intercept(session: Session, occasion: Occasion) -> Verdict:
         living = (*occasion.first, *living)
     if not living and not absent and occasion.prompt is None:
         await trio.lowlevel.checkpoint()
+        _tell_observers(session, occasion, payload)
         return Verdict(event, Outcome.ALLOW, payload, payload, run_id=occasion.id_of_run, is_dry=occasion.is_dry)
     begun = trio.current_time()
     asking = Asking(session, occasion)
@@ -126,7 +127,28 @@ async def intercept(session: Session, occasion: Occasion) -> Verdict:
     if occasion.is_dry:
         return attrs.evolve(verdict, is_dry=True, unaware=tuple(dict.fromkeys(unaware)))
     session.host.books.outcomes.chain_ended(session.id, verdict, trio.current_time() - begun)
+    _tell_observers(session, occasion, verdict.value)
     return verdict
+
+
+def shown_to_hooks(occasion: Occasion, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload as hooks see it: at `tool_call` not in zot's words."""
+    if occasion.event == Event.TOOL_CALL:
+        call = {"id": payload["tool_id"], "name": payload["tool_name"]}
+        return {"tool_call": call, "args": payload["tool_args"], **occasion.about}
+    return {**payload, **occasion.about}
+
+
+def _tell_observers(session: Session, occasion: Occasion, payload: Mapping[str, Any]) -> None:
+    """Every point may be observed as well: with the value as the chain left it."""
+    if occasion.event in session.views.observers and not occasion.is_dry and not session.is_closed:
+        session.observing.tell(
+            occasion.event,
+            shown_to_hooks(occasion, payload),
+            run=occasion.run,
+            message_id=occasion.message_id,
+            tool_call_id=occasion.tool_call_id,
+        )
 
 
 def _in_order(living: Sequence[Member], absent: Sequence[Absent]) -> Sequence[Member | Absent]:
@@ -187,14 +209,7 @@ class Asking:
     def concerns(self, member: HookMember, payload: Mapping[str, Any]) -> bool:
         """Whether the payload is one that the hook wants to be asked about."""
         schema = member.hook.payload_schema
-        return schema is None or not schema.explain(self._shown(member, payload))
-
-    def _shown(self, member: HookMember, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload as a hook sees it."""
-        if self.point.event == Event.TOOL_CALL:
-            call = {"id": payload["tool_id"], "name": payload["tool_name"]}
-            return {"tool_call": call, "args": payload["tool_args"], **self._occasion.about}
-        return {**payload, **self._occasion.about}
+        return schema is None or not schema.explain(shown_to_hooks(self._occasion, payload))
 
     async def ask(self, member: Member, payload: Mapping[str, Any]) -> Answer | Failure:
         """One member's answer, or why there is none and what the policy says."""
@@ -240,7 +255,7 @@ class Asking:
         invoked = Invoked(
             record=member.record,
             event="policy" if is_policy else hook.event.value,
-            payload=self._shown(member, payload),
+            payload=shown_to_hooks(self._occasion, payload),
             what=what,
             contract=hook.contract,
             read=lambda batch: self._answer_of(member, payload, batch, what),

@@ -7,7 +7,7 @@ kept as intervals: programs that count keep one, and one that does not is refuse
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import (
@@ -17,7 +17,6 @@ from trio_exthost.effects import (
     ChangeAction,
     DisposeCause,
     EffectKind,
-    KindRules,
     KindTable,
     Realm,
     Registration,
@@ -26,6 +25,7 @@ from trio_exthost.effects import (
     read_descriptor,
 )
 from trio_exthost.errors import LedgerError, RegistrationRefused
+from trio_exthost.hooks import hook_rules
 from trio_exthost.runtime.guards import overrides_tool
 from trio_exthost.runtime.offers import offered
 from trio_exthost.runtime.places import check_place
@@ -40,19 +40,8 @@ if TYPE_CHECKING:
 DeclarationFrame = inbound.Register | inbound.Update | inbound.Dispose
 
 
-def _read_hook(raw: object, extension: str, _scope: Scope) -> NoReturn:
-    event = raw.get("event") if isinstance(raw, dict) else None
-    raise RegistrationRefused(
-        f"this host dispatches no event {event!r:.80} to hooks",
-        code="event_not_dispatched",
-        field="event",
-        extension=extension,
-        hint="hello_ack.dialect.events names those it does",
-    )
-
-
-KINDS: KindTable = {**REGISTRABLE, EffectKind.HOOK: KindRules(_read_hook, lambda _descriptor, _registrant: "")}
-"""What can be registered here."""
+MAX_HOOKS = 256
+"""Hooks one instance may hold at the same time."""
 MAX_INTERVALS = 4096
 """Intervals of used numbers that are kept for one instance."""
 
@@ -101,6 +90,8 @@ class Declarations:
         """None yet."""
         self._instance = instance
         self._handles: dict[int, int] = {}
+        self._hooks: set[int] = set()  # the numbers of those that are hooks
+        self._kinds: KindTable = {**REGISTRABLE, EffectKind.HOOK: hook_rules(instance.session.points)}
         self._used = UsedNumbers()
         self.released: set[tuple[str, Realm | None]] = set()
         """Tools whose override it has disposed of by itself, each with the run or request it was for, if it was for one."""
@@ -139,6 +130,8 @@ class Declarations:
                 self.released.add((record.registration.key, record.binding.realm))
             elif change.action is ChangeAction.ACCEPTED:
                 self.released.discard((record.registration.key, record.binding.realm))
+        if change.action is ChangeAction.DISPOSED:
+            self._hooks.discard(registration_id)
         if change.action is ChangeAction.DISPOSED and self._handles.pop(registration_id, None) is not None:
             assert change.cause is not None
             self._instance.post(outbound.Disposed(registration_id, DisposalCause(change.cause.value)))
@@ -148,14 +141,14 @@ class Declarations:
     def _register(self, frame: inbound.Register) -> None:
         number = frame.registration_id
         try:
-            self._check_number(number)
+            self._check_number(number, is_hook=frame.kind == EffectKind.HOOK)
             handle = self._accept(frame)
         except (RegistrationRefused, LedgerError) as exc:
             self.reject(number, f"{frame.kind} {number}", exc)
         else:
             self._instance.post(outbound.Registered(number, handle))
 
-    def _check_number(self, number: int) -> None:
+    def _check_number(self, number: int, *, is_hook: bool) -> None:
         if number in self._used:
             raise RegistrationRefused(
                 f"{number} was used before by this instance", code="invalid_payload", field="registration_id"
@@ -164,18 +157,22 @@ class Declarations:
             raise RegistrationRefused(
                 "the numbers used have too many gaps: count up", code="resource_limit", field="registration_id"
             )
-        if len(self._handles) >= MAX_EFFECTS:
+        if is_hook and len(self._hooks) >= MAX_HOOKS:
+            raise RegistrationRefused(f"it already holds {MAX_HOOKS} hooks", code="resource_limit")
+        if not is_hook and len(self._handles) - len(self._hooks) >= MAX_EFFECTS:
             raise RegistrationRefused(f"it already holds {MAX_EFFECTS} effects", code="resource_limit")
 
     def _accept(self, frame: inbound.Register) -> int:
         session, instance = self._instance.session, self._instance
         binding = self._binding(frame.binding)
         admitted = read_descriptor(
-            frame.kind, frame.descriptor, registrant=instance.registrant, binding=binding, kinds=KINDS
+            frame.kind, frame.descriptor, registrant=instance.registrant, binding=binding, kinds=self._kinds
         )
+        is_hook = admitted.kind is EffectKind.HOOK
         registration = Registration(
             admitted.kind,
-            admitted.key,
+            # Many hooks of one extension may stand at one point.
+            f"{admitted.key}:{frame.registration_id}" if is_hook else admitted.key,
             Entry(instance, offered(admitted.descriptor), frame.registration_id),
             session.next_sequence(),
             admitted.override,
@@ -186,6 +183,9 @@ class Declarations:
         )
         self._used.add(frame.registration_id)
         self._handles[frame.registration_id] = accepted.handle
+        if is_hook:
+            self._hooks.add(frame.registration_id)
+            session.guards.registered(instance.name, admitted.descriptor.event.value)
         return accepted.handle
 
     def _binding(self, binding: inbound.Binding | None) -> ScopeBinding | None:
@@ -226,8 +226,10 @@ class Declarations:
             frame.descriptor,
             registrant=self._instance.registrant,
             binding=record.binding if record.binding.realm is not None else None,
+            kinds=self._kinds,
         )
-        if admitted.key != old.key or admitted.override != old.override or admitted.binding != record.binding:
+        key = f"{admitted.key}:{number}" if admitted.kind is EffectKind.HOOK else admitted.key
+        if key != old.key or admitted.override != old.override or admitted.binding != record.binding:
             raise RegistrationRefused(
                 "an update keeps key, scope and override; dispose of it and register another",
                 code="invalid_payload",
@@ -252,6 +254,8 @@ class Declarations:
     def restored(self, number: int, handle: int) -> None:
         """A registration that had gone with a fault is back, under another handle."""
         self._handles[number] = handle
+        if self._instance.session.ledger.record(handle).registration.kind is EffectKind.HOOK:
+            self._hooks.add(number)
         self._instance.post(outbound.Registered(number, handle))
 
     def reject(self, number: int, what: str, error: RegistrationRefused | LedgerError) -> None:

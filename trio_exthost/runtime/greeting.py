@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trio_exthost.effects import MAX_EFFECTS
-from trio_exthost.runtime.invoking import MAX_ACTIONS
+from trio_exthost.hooks import LIFE_POINTS, MAX_ACTIONS
+from trio_exthost.runtime.declarations import MAX_HOOKS
 from trio_exthost.runtime.results import clean_text
 from trio_exthost.wire import effects_to_extension, to_extension
 
@@ -36,16 +37,21 @@ def _terms(instance: Instance) -> effects_to_extension.DialectTerms:
     return effects_to_extension.DialectTerms(
         session_id=instance.session.id,
         instance=instance.number,
+        events=tuple(event.value for event in LIFE_POINTS if event in instance.session.points),
         granted=tuple(sorted(instance.registrant.granted)),
         limits={
             "frame_bytes": limits.frame_bytes,
             "effects": MAX_EFFECTS,
+            "hooks": MAX_HOOKS,
             "actions": MAX_ACTIONS,
             "pending_calls": limits.pending_calls,
             "waiting_work": limits.waiting_work,
             "command_s": deadlines.command_s,
             "tool_s": deadlines.tool_s,
             "tool_maximum_s": deadlines.tool_maximum_s,
+            "gate_s": deadlines.intercept_s,
+            "transform_s": deadlines.transform_s,
+            "chain_s": deadlines.chain_s,
         },
     )
 

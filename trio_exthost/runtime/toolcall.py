@@ -16,12 +16,13 @@ from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.runtime.arguments import parse_arguments
 from trio_exthost.runtime.bodies import permission_body, result_body
-from trio_exthost.runtime.chain import intercept
+from trio_exthost.runtime.chain import Occasion, intercept
 from trio_exthost.runtime.confirmation import ask_client, decide_headless, prompting_owner, wanted_by
 from trio_exthost.runtime.invocation import Invocation, owner_of_tool, permission_of
 from trio_exthost.runtime.patience import Patience, standing_still
 from trio_exthost.runtime.progress import ProgressQueue
 from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text
+from trio_exthost.runtime.tool_hooks import Execution
 from trio_exthost.runtime.tools import Progress
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class ToolCall:
         chain: tuple[str, ...],
         within: Patience | None,
         below: int | None,
+        assistant_message: Mapping[str, Any] | None,
     ) -> None:
         self.session = session
         self.run = run
@@ -66,6 +68,7 @@ class ToolCall:
         self._within = within
         self._denial = ""
         self._below = below
+        self._about = {"assistant_message": assistant_message} if assistant_message is not None else {}
         self._raw = clean_text(arguments) if isinstance(arguments, str) else ""
         self._progress = ProgressQueue()
         self.progress: trio.MemoryReceiveChannel[Progress] = self._progress.receive
@@ -95,7 +98,19 @@ class ToolCall:
         prompt = None
         if self._permission is ToolPermission.PROMPT:
             prompt = (prompting_owner(self), f"tool {self.name!r} wants each call confirmed")
-        self.verdict = await intercept(self.session, Event.TOOL_CALL, payload, self.origin, run_id, prompt=prompt)
+        self.verdict = await intercept(
+            self.session,
+            Occasion(
+                event=Event.TOOL_CALL.value,
+                payload=payload,
+                run=self.run,
+                run_id=run_id,
+                origin=self.origin,
+                prompt=prompt,
+                tool_call_id=self.tool_id,
+                about=self._about,
+            ),
+        )
 
     def _refused_at_once(self) -> Verdict | None:
         """The verdict about a call that no interceptor needs to be asked about; None where they do."""
@@ -249,19 +264,35 @@ class ToolCall:
             self.result = ToolResult.error(refusal, ToolStatus.BLOCKED, may_have_run=False)
             return self.result
         self.executed = True
+        execution = Execution(self)
+        execution.begun()
+        result = ToolResult.error("cancelled", ToolStatus.CANCELLED)
         try:
-            self.result = await self._invocation().invoke()
+            result = await self._run_it(execution)
+        finally:
+            execution.ended(result)
+        self.result = result  # a cancellation from here on does not take back what the tool has done
+        self.result = await execution.transformed(result)
+        return self.result
+
+    async def _run_it(self, execution: Execution) -> ToolResult:
+        """The tool's result, whatever became of it."""
+        try:
+            return await self._invocation(execution).invoke()
         except CallTimedOut as exc:
-            self.result = ToolResult.error(str(exc), ToolStatus.TIMED_OUT, may_have_run=exc.may_have_run)
+            return ToolResult.error(str(exc), ToolStatus.TIMED_OUT, may_have_run=exc.may_have_run)
         except (CallError, PayloadError) as exc:
             may_have_run = isinstance(exc, CallError) and exc.may_have_run
             self.executed = may_have_run
-            self.result = ToolResult.error(str(exc), may_have_run=may_have_run)
+            return ToolResult.error(str(exc), may_have_run=may_have_run)
         except Exception as exc:  # noqa: BLE001 - the embedder's tool: its fault is the model's to read, not ours to raise
-            self.result = ToolResult.error(f"{type(exc).__name__}: {exc}")
-        return self.result
+            return ToolResult.error(f"{type(exc).__name__}: {exc}")
 
-    def _invocation(self) -> Invocation:
+    def _invocation(self, execution: Execution) -> Invocation:
+        def send_progress(progress: Progress) -> None:
+            self._progress.put(progress)
+            execution.progressed(progress)
+
         return Invocation(
             session=self.session,
             tool_id=self.tool_id,
@@ -272,7 +303,7 @@ class ToolCall:
             chain=self._chain,
             within=self._within,
             below=self._below,
-            send_progress=self._progress.put,
+            send_progress=send_progress,
         )
 
 
@@ -288,9 +319,21 @@ async def open_tool_call(
     chain: tuple[str, ...],
     within: Patience | None,
     below: int | None,
+    assistant_message: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[ToolCall]:
     """A tool call from its proposal to its result: see `Run.tool_call`."""
-    call = ToolCall(session, tool_id, name, arguments, run=run, origin=origin, chain=chain, within=within, below=below)
+    call = ToolCall(
+        session,
+        tool_id,
+        name,
+        arguments,
+        run=run,
+        origin=origin,
+        chain=chain,
+        within=within,
+        below=below,
+        assistant_message=assistant_message,
+    )
     error: BaseException | None = None
     try:
         await call._enter()  # noqa: SLF001 - its own module
