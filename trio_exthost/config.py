@@ -49,6 +49,8 @@ class Deadlines:
     """One transform hook's answer."""
     chain_s: float = attrs.field(default=10.0, validator=_amount)
     """A whole chain of interceptors."""
+    life_cycle_s: float = attrs.field(default=2.0, validator=_amount)
+    """What an extension does where it begins (`extension_load`), and all it does where it ends."""
     command_s: float = attrs.field(default=30.0, validator=_amount)
     """A command's answer."""
     tool_s: float = attrs.field(default=60.0, validator=_amount)

@@ -17,6 +17,8 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause, Registrant, Scope
 from trio_exthost.errors import LoadError, PayloadError
+from trio_exthost.hooks import HookEvent
+from trio_exthost.runtime import life_hooks
 from trio_exthost.runtime.asking import Questions
 from trio_exthost.runtime.declarations import Declarations
 from trio_exthost.runtime.failure import abort_calls, load_error
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from trio_exthost.packages import Candidate, Manifest
     from trio_exthost.runtime.logs import ExtensionLog
     from trio_exthost.runtime.session import Session
+    from trio_exthost.runtime.views import HookMember
 
 TOLD = 20
 """Diagnostics of one code and instance that are told one by one."""
@@ -93,6 +96,13 @@ class Instance:
         self._told: Counter[Code] = Counter()
         self._bug: Exception | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
+        self._farewell = ""  # why it ends, as its hooks are told, where nobody asked it to
+        self.reason_to_begin: str = "initial"
+        """Why it is started, as its hooks are told: `initial`, or `reload`."""
+        self.is_beginning: bool = False
+        """Whether it is admitted, but not done with its begin."""
+        self.is_leaving: bool = False
+        """Whether it is told that it ends, and may have a last word."""
         self.started_at: float = 0.0
         self.pid_was: int | None = None
         """Process id, once there was a process."""
@@ -232,9 +242,33 @@ class Instance:
         self.poke()
 
     def admit(self) -> None:
-        """Its registrations go into the ledger, and it is ready."""
+        """Its registrations go into the ledger, and it is ready; settled once its hook has begun, if it has one."""
         self.move(State.READY)
         self.registering.apply_staged()
+        self.begin()
+
+    def begin(self) -> None:
+        """What it registered is in the ledger: it begins."""
+        members = life_hooks.hooks_of(self, HookEvent.EXTENSION_LOAD)
+        if not members:
+            self._has_begun()
+            return
+        assert self.nursery is not None
+        self.is_beginning = True
+        self.nursery.start_soon(self._begin, members, name=f"begin of {self.name}")
+
+    async def _begin(self, members: list[HookMember]) -> None:
+        error = await life_hooks.begin(self, members)
+        if self.is_ending:
+            return
+        if error is not None:
+            self._farewell = "initialization_failed"
+            self.end(Code.LOAD_FAILED, f"it failed to begin: {error.message}")
+        else:
+            self._has_begun()
+
+    def _has_begun(self) -> None:
+        self.is_beginning = False
         self.session.welcome(self)
         self.settled.set()
         self.poke()
@@ -363,6 +397,7 @@ class Instance:
         assert self._cause is not None
         is_asked = self._cause[0] is None
         self.session.loader.admission.advance()
+        farewell = life_hooks.hooks_of(self, *life_hooks.FAREWELL) if is_asked or self._farewell else []
         self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
         if is_asked or not transport.exited.is_set():
             # Also of one that exited by itself just before it was asked: it is stopped, not failed.
@@ -372,7 +407,11 @@ class Instance:
                 self._fail()
             if self._cause[0] is Code.OUTPUT_CLOSED:
                 abort_calls(self, self._status)  # no answer can come any more; all others have until the exit
-        await transport.end(gently=self._bug is None)
+        until = trio.current_time() + self.deadlines.stop_total_s
+        if self._bug is None:
+            reason = self._farewell or ("reload" if self._stopped_by is DisposeCause.RELOAD else "shutdown")
+            await life_hooks.say_farewell(self, farewell, reason, transport.exited)
+        await transport.end(gently=self._bug is None, until=until)
         if not is_asked and self.error is None:
             self._fail()
 

@@ -133,18 +133,19 @@ class Transport:
             return
         self._instance.end(code, why)
 
-    async def end(self, *, gently: bool) -> None:
-        """Shutdown and the end of its stdin; SIGTERM; SIGKILL. Shielded; at most `stop_total_s`; ends with the exit.
+    async def end(self, *, gently: bool, until: float) -> None:
+        """Shutdown and the end of its stdin; SIGTERM; SIGKILL. Shielded; ends with the exit.
 
         Args:
           gently: Whether it is asked first.
+          until: When it is over at the latest, on trio's clock.
         """
         with trio.CancelScope(shield=True):  # each wait in here has its own bound
             async with trio.open_nursery() as nursery:
                 if not self._is_watched and not self.exited.is_set():
                     # A fault in another task of the instance has taken the watcher with it.
                     nursery.start_soon(self.watch_exit, name=f"exit of {self._instance.name}")
-                await self._climb(gently=gently)
+                await self._climb(until, gently=gently)
                 nursery.cancel_scope.cancel("the process has ended, or never will")
         self._drain_last()
         if self.exited.is_set():
@@ -154,9 +155,8 @@ class Transport:
                 Code.UNKILLABLE, Severity.ERROR, f"process {self.process.pid} does not end after SIGKILL"
             )
 
-    async def _climb(self, *, gently: bool) -> None:
+    async def _climb(self, until: float, *, gently: bool) -> None:
         deadlines, outbox = self._instance.deadlines, self.outbox
-        until = trio.current_time() + deadlines.stop_total_s
         kill_at = until - deadlines.stop_total_s / 5  # what is killed needs a moment to end
         if gently and not self.exited.is_set():
             self._say_goodbye()
