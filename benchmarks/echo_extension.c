@@ -1,4 +1,5 @@
-/* Echoes: a note for every event, an allow for every question. Reads hello_ack and all else without answering. */
+/* Echoes: a note for every event that asks for one, an allow for every question, an answer to its command and its tool.
+ * Reads hello_ack and all else without answering. The one argument, if there is one, is appended to the names it registers. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,29 +15,40 @@ static void put(const char *text, size_t size) {
     }
 }
 
+static void reply(const char *line, const char *type, const char *rest) {
+    char id[64] = "", out[256];
+    const char *at = strstr(line, "\"id\":\"");
+    if (at) sscanf(at + 6, "%63[^\"]", id);
+    put(out, (size_t)snprintf(out, sizeof out, "{\"type\":\"%s\",\"id\":\"%s\"%s}\n", type, id, rest));
+}
+
 static void answer(const char *line) {
-    char out[256];
-    if (strstr(line, "\"event_intercept\"")) {
-        const char *at = strstr(line, "\"id\":\"");
-        char id[64] = "";
-        if (at) sscanf(at + 6, "%63[^\"]", id);
-        int size = snprintf(out, sizeof out, "{\"type\":\"event_intercept_response\",\"id\":\"%s\"}\n", id);
-        put(out, (size_t)size);
-    } else if (strstr(line, "\"type\":\"event\"") && strstr(line, "\"ping\"")) {
+    if (strstr(line, "\"type\":\"event_intercept\"")) {
+        reply(line, "event_intercept_response", "");
+    } else if (strstr(line, "\"type\":\"event\"")) {
         const char *echo = "{\"type\":\"notify\",\"level\":\"info\",\"message\":\"pong\"}\n";
-        put(echo, strlen(echo));
-    } else if (strstr(line, "\"shutdown\"")) {
+        if (strstr(line, "\"ping\"")) put(echo, strlen(echo));
+    } else if (strstr(line, "\"type\":\"command_invoked\"")) {
+        reply(line, "command_response", ",\"action\":\"noop\"");
+    } else if (strstr(line, "\"type\":\"tool_call\"")) {
+        reply(line, "tool_result", ",\"content\":[{\"type\":\"text\",\"text\":\"ok\"}]");
+    } else if (strstr(line, "\"type\":\"shutdown\"")) {
         _exit(0);
     }
 }
 
-int main(void) {
-    const char *hello =
-        "{\"type\":\"hello\",\"name\":\"echo\"}\n"
-        "{\"type\":\"subscribe\",\"events\":[\"turn_start\"],\"intercept\":[\"tool_call\"]}\n"
-        "{\"type\":\"ready\"}\n";
+int main(int count, char **arguments) {
+    const char *suffix = count > 1 ? arguments[1] : "";
+    char hello[1024];
+    int size = snprintf(hello, sizeof hello,
+                        "{\"type\":\"hello\",\"name\":\"echo%s\"}\n"
+                        "{\"type\":\"register_command\",\"name\":\"echo%s\",\"description\":\"echo\"}\n"
+                        "{\"type\":\"register_tool\",\"name\":\"echo%s\",\"description\":\"echo\",\"schema\":{\"type\":\"object\"}}\n"
+                        "{\"type\":\"subscribe\",\"events\":[\"turn_start\"],\"intercept\":[\"tool_call\"]}\n"
+                        "{\"type\":\"ready\"}\n",
+                        suffix, suffix, suffix);
     size_t length = 0;
-    put(hello, strlen(hello));
+    put(hello, (size_t)size);
     for (;;) {
         ssize_t got = read(0, buffer + length, sizeof buffer - 1 - length);
         if (got <= 0) return 0;
