@@ -1,5 +1,26 @@
-"""Life-cycle points: what is told and what is asked where (pure)."""
+"""Life-cycle points: what is told and what is asked where, and what an answer may hold (pure)."""
 
-from trio_exthost.hooks.points import INTERCEPT_POINTS, NEVER_DROPPED, Event, InterceptPoint
+from trio_exthost.hooks.contract import DURABLE, Contract, classes_of, contract_of
+from trio_exthost.hooks.events import DeadlineClass, Delivery, HookClass, HookEvent, HookFailure
+from trio_exthost.hooks.life_points import DISPATCHED, LIFE_POINTS, LifePoint
+from trio_exthost.hooks.points import INTERCEPT_POINTS, NEVER_DROPPED, WHOLE, Event, InterceptPoint
 
-__all__ = ["INTERCEPT_POINTS", "NEVER_DROPPED", "Event", "InterceptPoint"]
+__all__ = [
+    "DISPATCHED",
+    "DURABLE",
+    "INTERCEPT_POINTS",
+    "LIFE_POINTS",
+    "NEVER_DROPPED",
+    "WHOLE",
+    "Contract",
+    "DeadlineClass",
+    "Delivery",
+    "Event",
+    "HookClass",
+    "HookEvent",
+    "HookFailure",
+    "InterceptPoint",
+    "LifePoint",
+    "classes_of",
+    "contract_of",
+]

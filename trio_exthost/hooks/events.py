@@ -1,0 +1,128 @@
+"""The words of the hook contract, as the wire spells them."""
+
+from __future__ import annotations
+
+import enum
+
+
+class HookEvent(enum.StrEnum):
+    """The points of an agent's life at which a hook can take part, in about the order in which they come."""
+
+    EXTENSION_LOAD = "extension_load"
+    """The extension has become ready; before it is told anything else."""
+    SESSION_START = "session_start"
+    """The session begins, or goes on with an extension that was loaded anew."""
+    INPUT = "input"
+    """The user has said something."""
+    BEFORE_SESSION_SWITCH = "before_session_switch"
+    """The user wants to go to another branch or conversation."""
+    SESSION_SWITCHED = "session_switched"
+    """The user has gone there."""
+    BEFORE_SESSION_FORK = "before_session_fork"
+    """The conversation up to an entry is to become another one, too."""
+    SESSION_FORKED = "session_forked"
+    """It has."""
+    BEFORE_MODEL_SELECTION = "before_model_selection"
+    """Another model is to be used."""
+    MODEL_SELECTED = "model_selected"
+    """It is."""
+    BEFORE_RUN = "before_run"
+    """A run is about to begin."""
+    RUN_STARTED = "run_started"
+    """It has begun."""
+    TURN_STARTED = "turn_started"
+    """A step of the model begins."""
+    CONTEXT = "context"
+    """The messages that the model is to see are put together."""
+    BEFORE_MODEL_REQUEST = "before_model_request"
+    """The model is about to be asked."""
+    BEFORE_PROVIDER_REQUEST_HEADERS = "before_provider_request_headers"
+    """The headers of the request to the provider, as they are about to be sent."""
+    BEFORE_PROVIDER_REQUEST_RAW = "before_provider_request_raw"
+    """The body of the request to the provider, as it is about to be sent."""
+    PROVIDER_RESPONSE = "provider_response"
+    """The model has answered."""
+    PROVIDER_REQUEST_FAILED = "provider_request_failed"
+    """The request to the model has failed."""
+    MESSAGE_START = "message_start"
+    """A message of the model's begins."""
+    MESSAGE_DELTA = "message_delta"
+    """A piece of its text, before it is shown."""
+    MESSAGE_UPDATE = "message_update"
+    """The message so far."""
+    MESSAGE_END = "message_end"
+    """The message is complete."""
+    TOOL_CALL = "tool_call"
+    """The model wants to run a tool."""
+    TOOL_EXECUTION_START = "tool_execution_start"
+    """The tool begins to run."""
+    TOOL_EXECUTION_UPDATE = "tool_execution_update"
+    """How far it is."""
+    TOOL_EXECUTION_END = "tool_execution_end"
+    """It has run."""
+    TOOL_RESULT = "tool_result"
+    """Its result, before the model sees it."""
+    TURN_COMPLETED = "turn_completed"
+    """The step of the model is over, and its tools have run."""
+    RUN_ENDED = "run_ended"
+    """The run has come to its end."""
+    RUN_ERROR = "run_error"
+    """It ended otherwise."""
+    RUN_SETTLED = "run_settled"
+    """Nothing more comes of the run, however it ended."""
+    BEFORE_COMPACTION = "before_compaction"
+    """The transcript is to be made shorter."""
+    COMPACTION_SUCCEEDED = "compaction_succeeded"
+    """It was."""
+    COMPACTION_FAILED = "compaction_failed"
+    """It could not be."""
+    SESSION_SHUTDOWN = "session_shutdown"
+    """The session ends, or the extension's part in it."""
+    EXTENSION_UNLOAD = "extension_unload"
+    """The extension's last word: its process is stopped next."""
+
+
+class HookClass(enum.StrEnum):
+    """What a hook does at its point."""
+
+    OBSERVE = "observe"
+    """It is told, and has no say."""
+    TRANSFORM = "transform"
+    """It may replace what the point is about."""
+    GATE = "gate"
+    """It decides whether the thing may happen."""
+    REGISTER = "register"
+    """It may register and dispose of effects in its answer."""
+
+
+class DeadlineClass(enum.StrEnum):
+    """How long a hook may take. What a class is in seconds is configured; which class a point has is not."""
+
+    FAST = "fast"
+    """Points that come many times a second."""
+    STANDARD = "standard"
+    """The others."""
+    LONG = "long"
+    """The begin and the end of a session or an extension."""
+
+
+class Delivery(enum.StrEnum):
+    """How a hook is reached."""
+
+    INLINE = "inline"
+    """Each occasion reaches it."""
+    BOUNDED_COALESCING = "bounded_coalescing"
+    """Of occasions that wait for it, only the newest; each payload holds all that the ones before held."""
+
+
+class HookFailure(enum.StrEnum):
+    """What holds where a hook gives no usable answer. For gates and transforms the operator's policy has the last word."""
+
+    CONTINUE = "continue"
+    """Things go on without it."""
+    KEEP_LAST_VALUE = "keep_last_value"
+    """The value stays as the hooks before it left it."""
+    DENY = "deny"
+    """It is refused."""
+    REJECT_REGISTRATION = "reject_registration"
+    """What it wanted to register is not registered."""
