@@ -1,6 +1,7 @@
 """Life-cycle points: what is told and what is asked where, and what an answer may hold (pure)."""
 
 from trio_exthost.hooks.contract import DURABLE, Contract, classes_of, contract_of
+from trio_exthost.hooks.descriptors import Hook, hook_rules, read_hook
 from trio_exthost.hooks.events import DeadlineClass, Delivery, HookClass, HookEvent, HookFailure
 from trio_exthost.hooks.life_points import DISPATCHED, LIFE_POINTS, LifePoint
 from trio_exthost.hooks.points import INTERCEPT_POINTS, NEVER_DROPPED, WHOLE, Event, InterceptPoint
@@ -16,6 +17,7 @@ __all__ = [
     "DeadlineClass",
     "Delivery",
     "Event",
+    "Hook",
     "HookClass",
     "HookEvent",
     "HookFailure",
@@ -23,4 +25,6 @@ __all__ = [
     "LifePoint",
     "classes_of",
     "contract_of",
+    "hook_rules",
+    "read_hook",
 ]
