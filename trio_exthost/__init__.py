@@ -10,51 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trio_exthost.config import Deadlines, HostConfig, Limits
     from trio_exthost.diagnostics import Code, Diagnostic, DiagnosticLog, Severity
-    from trio_exthost.effects import (
-        Change,
-        ChangeAction,
-        DisposeCause,
-        EffectKind,
-        EffectLedger,
-        EffectOwner,
-        EffectRecord,
-        EffectView,
-        Registration,
-        Scope,
-        ScopeBinding,
-        ToolPermission,
-    )
-    from trio_exthost.errors import (
-        CallAborted,
-        CallError,
-        CallTimedOut,
-        ClosedError,
-        ConfigError,
-        Conflict,
-        DisposedHandle,
-        ExtensionExited,
-        GuardAbsent,
-        HostError,
-        InvalidArguments,
-        LedgerError,
-        LoadError,
-        MalformedReply,
-        ManifestError,
-        MissingScopeId,
-        Overloaded,
-        OverrideDenied,
-        PayloadError,
-        PolicyError,
-        ProtocolError,
-        RegistrationRefused,
-        RemoteError,
-        TrustError,
-        UnknownCommand,
-        UnknownHandle,
-        UnknownTool,
-        WrongThread,
-    )
-    from trio_exthost.hooks import Event
+    from trio_exthost.effects import Change, ChangeAction, DisposeCause, EffectKind, EffectLedger, EffectOwner, EffectRecord, EffectView, Registration, Scope, ScopeBinding, ToolPermission
+    from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, ConfigError, Conflict, DisposedHandle, ExtensionExited, GuardAbsent, HostError, InvalidArguments, LedgerError, LoadError, MalformedReply, ManifestError, MissingScopeId, Overloaded, OverrideDenied, PayloadError, PolicyError, ProtocolError, RegistrationRefused, RemoteError, TrustError, UnknownCommand, UnknownHandle, UnknownTool, WrongThread
+    from trio_exthost.hooks import Event, HookClass, HookEvent
     from trio_exthost.policy import OnFailure, Outcome, Step, StepKind, Verdict
     from trio_exthost.policy.extension_policy import ExtensionPolicy, PointPolicy, RestartPolicy
     from trio_exthost.policy.policy import Policy
@@ -62,29 +20,20 @@ if TYPE_CHECKING:
     from trio_exthost.policy.settings import HeadlessAsk
     from trio_exthost.runtime.client import HostClient
     from trio_exthost.runtime.commands import CommandInfo
+    from trio_exthost.runtime.follow_ups import FollowUp
     from trio_exthost.runtime.host import Host, ModelRef, open_host
     from trio_exthost.runtime.instrument import HostInstrument
     from trio_exthost.runtime.merging import Clash, Merged
     from trio_exthost.runtime.models import InMemoryModelCatalogue, ModelCatalogue, ProvidedModel
-    from trio_exthost.runtime.outcomes import (
-        CommandCancelled,
-        CommandFailed,
-        CommandOutcome,
-        Display,
-        Insert,
-        Noop,
-        OpenPanel,
-        Prompt,
-        Rejected,
-        Success,
-        ToolPrompt,
-    )
+    from trio_exthost.runtime.outcomes import CommandCancelled, CommandFailed, CommandOutcome, Display, Insert, Noop, OpenPanel, Prompt, Rejected, Success, ToolPrompt
     from trio_exthost.runtime.panels import Panel
     from trio_exthost.runtime.questions import Question
     from trio_exthost.runtime.registrations import AcceptedAll, Registrations
     from trio_exthost.runtime.results import ToolResult, ToolStatus, text_block
     from trio_exthost.runtime.run import AgentRef, Compaction, Run
+    from trio_exthost.runtime.run_points import Input, RunContext
     from trio_exthost.runtime.session import Confirm, Session
+    from trio_exthost.runtime.session_points import BranchTarget, SessionTarget
     from trio_exthost.runtime.status import ExtensionRow, LoadReport
     from trio_exthost.runtime.text import AssistantText
     from trio_exthost.runtime.toolcall import ToolCall
@@ -113,6 +62,7 @@ _HOMES = {
     "AskKind": "wire.words",
     "AskOutcome": "wire.words",
     "AssistantText": "runtime.text",
+    "BranchTarget": "runtime.session_points",
     "CallAborted": "errors",
     "CallError": "errors",
     "CallTimedOut": "errors",
@@ -145,8 +95,11 @@ _HOMES = {
     "ExtensionExited": "errors",
     "ExtensionPolicy": "policy.extension_policy",
     "ExtensionRow": "runtime.status",
+    "FollowUp": "runtime.follow_ups",
     "GuardAbsent": "errors",
     "HeadlessAsk": "policy.settings",
+    "HookClass": "hooks",
+    "HookEvent": "hooks",
     "Host": "runtime.host",
     "HostClient": "runtime.client",
     "HostConfig": "config",
@@ -154,6 +107,7 @@ _HOMES = {
     "HostInstrument": "runtime.instrument",
     "HostTool": "runtime.tools",
     "InMemoryModelCatalogue": "runtime.models",
+    "Input": "runtime.run_points",
     "Insert": "runtime.outcomes",
     "InvalidArguments": "errors",
     "LedgerError": "errors",
@@ -192,9 +146,11 @@ _HOMES = {
     "Rule": "policy.rules",
     "Ruling": "policy.rules",
     "Run": "runtime.run",
+    "RunContext": "runtime.run_points",
     "Scope": "effects",
     "ScopeBinding": "effects",
     "Session": "runtime.session",
+    "SessionTarget": "runtime.session_points",
     "Severity": "diagnostics",
     "SimpleTool": "runtime.tools",
     "Step": "policy",
@@ -223,6 +179,7 @@ __all__ = [
     "AskKind",
     "AskOutcome",
     "AssistantText",
+    "BranchTarget",
     "CallAborted",
     "CallError",
     "CallTimedOut",
@@ -255,8 +212,11 @@ __all__ = [
     "ExtensionExited",
     "ExtensionPolicy",
     "ExtensionRow",
+    "FollowUp",
     "GuardAbsent",
     "HeadlessAsk",
+    "HookClass",
+    "HookEvent",
     "Host",
     "HostClient",
     "HostConfig",
@@ -264,6 +224,7 @@ __all__ = [
     "HostInstrument",
     "HostTool",
     "InMemoryModelCatalogue",
+    "Input",
     "Insert",
     "InvalidArguments",
     "LedgerError",
@@ -302,9 +263,11 @@ __all__ = [
     "Rule",
     "Ruling",
     "Run",
+    "RunContext",
     "Scope",
     "ScopeBinding",
     "Session",
+    "SessionTarget",
     "Severity",
     "SimpleTool",
     "Step",

@@ -144,8 +144,8 @@ def _registrations(session: Session) -> dict[str, Any]:
         "tools": [
             {"name": each.name, "description": each.description, "schema": each.schema} for each in session.tools()
         ],
-        "events": sorted(session.views.subscribers),
-        "intercepts": sorted(session.views.interceptors),
+        "events": sorted({*session.views.subscribers, *session.views.observers}),
+        "intercepts": sorted({*session.views.interceptors, *session.views.awaited}),
     }
 
 

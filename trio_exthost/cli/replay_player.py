@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import trio
 
-from trio_exthost.cli.replay_report import NOT_ASKED, Report
+from trio_exthost.cli.replay_report import Report
 from trio_exthost.cli.transcripts import (
     AssistantText,
     ConversationBegin,
@@ -23,8 +23,8 @@ from trio_exthost.cli.transcripts import (
     UserText,
 )
 from trio_exthost.errors import PayloadError
-from trio_exthost.hooks import INTERCEPT_POINTS, Event
-from trio_exthost.policy import Outcome, Verdict
+from trio_exthost.hooks import Event
+from trio_exthost.policy import Verdict
 from trio_exthost.runtime.arguments import parse_arguments
 from trio_exthost.runtime.bodies import block_body
 from trio_exthost.runtime.results import ToolStatus, clean_text
@@ -215,7 +215,7 @@ class Player:
     async def _ask(
         self, at: str, event: str, payload: Mapping[str, Any], *, tool: str = "", tool_id: str = ""
     ) -> Verdict:
-        verdict = await _what_if(self._current(), event, payload)
+        verdict = await self._current().what_if(event, payload)
         self._report.add_verdict(verdict, at, tool=tool, tool_id=tool_id)
         return verdict
 
@@ -259,12 +259,3 @@ _WORDS: Mapping[type, str] = {
     RecordedResult: "results",
 }
 """By the type of an entry, the word under which it is counted."""
-
-
-async def _what_if(run: Run, event: str, payload: Mapping[str, Any]) -> Verdict:
-    """What extensions would decide. Whoever is asked is asked in zot's protocol, which knows no dry run."""
-    if event not in INTERCEPT_POINTS:
-        return Verdict(event, Outcome.ALLOW, payload, payload, is_dry=True)
-    verdict = await run.session.intercept(event, payload, run_id=run.id)
-    asked = dict.fromkeys(step.extension for step in verdict.steps if step.kind not in NOT_ASKED)
-    return attrs.evolve(verdict, is_dry=True, unaware=tuple(asked))

@@ -99,33 +99,16 @@ async def intercept(session: Session, occasion: Occasion) -> Verdict:
     begun = trio.current_time()
     asking = Asking(session, occasion)
     chain: Chain[Member | Absent] = Chain(asking.point, payload, _in_order(living, absent))
-    unaware: list[str] = []
-    is_waited_for = False
     while not occasion.stop() and (member := chain.next_member()) is not None:
-        if isinstance(member, Absent):
-            # Before the question whose call it is: a guard that is not there cannot vouch for its own call either.
-            chain.answer(asking.answer_for(member))
-            continue
-        if occasion.origin and member.name == occasion.origin:
-            chain.skip(StepKind.OWN_CALL)
-            continue
-        if isinstance(member, HookMember) and not asking.concerns(member, chain.payload):
-            chain.skip(StepKind.FILTERED)
-            continue
-        asked = trio.current_time()
-        is_waited_for = True
-        if not isinstance(member, HookMember):
-            unaware.append(member.name)
-        answer = await asking.ask(member, chain.payload)
-        chain.answer(answer, trio.current_time() - asked)
+        await asking.take_turn(chain, member)
     verdict = attrs.evolve(chain.verdict(), run_id=occasion.id_of_run)
     if occasion.prompt is not None and verdict.allowed:
         verdict = attrs.evolve(verdict, outcome=Outcome.ASK, by=occasion.prompt[0], reason=occasion.prompt[1])
     _report_ignored_rewrites(verdict, living)
-    if not is_waited_for:
+    if not asking.has_waited:
         await trio.lowlevel.checkpoint()  # nobody was waited for, and callers rely on a checkpoint
     if occasion.is_dry:
-        return attrs.evolve(verdict, is_dry=True, unaware=tuple(dict.fromkeys(unaware)))
+        return attrs.evolve(verdict, is_dry=True, unaware=tuple(asking.unaware))
     session.host.books.outcomes.chain_ended(session.id, verdict, trio.current_time() - begun)
     _tell_observers(session, occasion, verdict.value)
     return verdict
@@ -190,6 +173,29 @@ class Asking:
         self._policy = session.host.policy
         self._tool = occasion.payload.get("tool_name") if self.point.event == Event.TOOL_CALL else None
         self._budget = Patience(session.host.config.deadlines.chain_s)
+        self.unaware: dict[str, None] = {}
+        """Who was asked in a protocol that knows no dry run, in order."""
+        self.has_waited: bool = False
+        """Whether anybody was waited for."""
+
+    async def take_turn(self, chain: Chain[Member | Absent], member: Member | Absent) -> None:
+        """Ask the member whose turn it is, or pass it over; whether a checkpoint was made is `has_waited`."""
+        if isinstance(member, Absent):
+            # Before the question whose call it is: a guard that is not there cannot vouch for its own call either.
+            chain.answer(self.answer_for(member))
+            return
+        if self._occasion.origin and member.name == self._occasion.origin:
+            chain.skip(StepKind.OWN_CALL)
+            return
+        if not isinstance(member, HookMember):
+            self.unaware[member.name] = None
+        elif not self.concerns(member, chain.payload):
+            chain.skip(StepKind.FILTERED)
+            return
+        self.has_waited = True
+        asked = trio.current_time()
+        answer = await self.ask(member, chain.payload)
+        chain.answer(answer, trio.current_time() - asked)
 
     def answer_for(self, member: Absent) -> Failure:
         """What the policy says in the place of a guard that is not there."""

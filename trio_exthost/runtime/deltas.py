@@ -68,9 +68,7 @@ class Deltas:
     @property
     def is_due(self) -> bool:
         """Whether what waits is a piece."""
-        return bool(self._waiting) and (
-            self._size >= PIECE_CHARACTERS or trio.current_time() - self._since >= PIECE_S
-        )
+        return bool(self._waiting) and (self._size >= PIECE_CHARACTERS or trio.current_time() - self._since >= PIECE_S)
 
     async def take(self, *, final: bool) -> str:
         """What may be shown of what waits, and of what was held; all of it where it is the end."""
@@ -131,7 +129,5 @@ class Deltas:
         answer = await asking.ask(member, payload)
         if isinstance(answer, Failure) or not told or told[-1].primary is None:
             return text, 0
-        folded = fold(
-            HookEvent.MESSAGE_DELTA, payload, told[-1], extension=member.name, what="message_delta"
-        )
+        folded = fold(HookEvent.MESSAGE_DELTA, payload, told[-1], extension=member.name, what="message_delta")
         return str(folded["text"]), int(told[-1].primary.fields.get("hold", 0))

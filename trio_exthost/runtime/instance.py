@@ -53,6 +53,14 @@ _STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERIN
 class Instance:
     """One incarnation. Made by its session; `run` is its task in the host's nursery."""
 
+    reason_to_begin: str = "initial"
+    """Why it is started, as its hooks are told: `initial`, or `reload`."""
+    is_beginning: bool = False
+    """Whether it is admitted, but not done with its begin."""
+    is_leaving: bool = False
+    """Whether it is told that it ends, and may have a last word."""
+    _farewell = ""  # why it ends, as its hooks are told, where nobody asked it to
+
     def __init__(self, session: Session, candidate: Candidate, number: int, rank: int) -> None:
         """Nothing is started yet."""
         assert candidate.manifest is not None
@@ -96,13 +104,6 @@ class Instance:
         self._told: Counter[Code] = Counter()
         self._bug: Exception | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
-        self._farewell = ""  # why it ends, as its hooks are told, where nobody asked it to
-        self.reason_to_begin: str = "initial"
-        """Why it is started, as its hooks are told: `initial`, or `reload`."""
-        self.is_beginning: bool = False
-        """Whether it is admitted, but not done with its begin."""
-        self.is_leaving: bool = False
-        """Whether it is told that it ends, and may have a last word."""
         self.started_at: float = 0.0
         self.pid_was: int | None = None
         """Process id, once there was a process."""

@@ -113,7 +113,11 @@ def envelope_for(instance: Instance, invoked: Invoked) -> outbound.Envelope:
     """The envelope of one invocation; draws the session's next sequence number."""
     session = instance.session
     context = context_for(
-        session, invoked.run, sequence=session.next_sequence(), message_id=invoked.message_id, tool_call_id=invoked.tool_call_id
+        session,
+        invoked.run,
+        sequence=session.next_sequence(),
+        message_id=invoked.message_id,
+        tool_call_id=invoked.tool_call_id,
     )
     context = attrs.evolve(context, extension_id=instance.name, dry_run=invoked.is_dry)
     return outbound.Envelope(invoked.event, context, invoked.payload)
@@ -155,7 +159,9 @@ def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult) ->
         )
     if invoked.contract is not None:
         if frame.value is not ABSENT:
-            raise MalformedReply(f"{invoked.what}: a hook answers with actions, not with a value", extension=instance.name)
+            raise MalformedReply(
+                f"{invoked.what}: a hook answers with actions, not with a value", extension=instance.name
+            )
         batch = read_batch(
             invoked.contract,
             frame.decision,

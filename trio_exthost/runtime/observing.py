@@ -34,9 +34,7 @@ class Coalescing:
         """How many streams are open."""
         return len(self._newest)
 
-    def put(
-        self, stream: str, receiver: int, outbox: Outbox, sequence: int, encode: Callable[[int], bytes]
-    ) -> None:
+    def put(self, stream: str, receiver: int, outbox: Outbox, sequence: int, encode: Callable[[int], bytes]) -> None:
         """Queue a value, in the place of the one that still waits, if one does.
 
         It goes to the end: what was queued after the one it replaces stays before it.

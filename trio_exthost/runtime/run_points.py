@@ -99,9 +99,7 @@ class RunPoints:
         """
         self._check_open()
         first = self._policies() if event == HookEvent.BEFORE_MODEL_REQUEST else ()
-        return await self.session.ask(
-            Occasion(event=event, payload=payload, run=self._run, is_dry=True, first=first)
-        )
+        return await self.session.ask(Occasion(event=event, payload=payload, run=self._run, is_dry=True, first=first))
 
     @property
     def _run(self) -> Any:
@@ -130,9 +128,7 @@ class RunPoints:
                 except ValueError as exc:
                     raise MalformedReply(f"emit_command_outcome: {exc}", extension=member.name) from exc
 
-        verdict = await self.ask(
-            HookEvent.INPUT, {"message": given}, take=take, stop=lambda: bool(outcomes)
-        )
+        verdict = await self.ask(HookEvent.INPUT, {"message": given}, take=take, stop=lambda: bool(outcomes))
         result = Input(verdict.value["message"], outcomes[0] if outcomes else None, verdict)
         if result.outcome is None:
             self.prompt_submitted(text_of(result.message), queued=queued, image_count=image_count)
@@ -175,9 +171,7 @@ class RunPoints:
         verdict = await self.ask(HookEvent.CONTEXT, {"messages": list(messages)})
         return list(verdict.value["messages"])
 
-    async def model_request(
-        self, request: Mapping[str, Any], *, max_tokens: int | None = None
-    ) -> Mapping[str, Any]:
+    async def model_request(self, request: Mapping[str, Any], *, max_tokens: int | None = None) -> Mapping[str, Any]:
         """The request to the model, as extensions want it.
 
         First the prompt sections that this run's `system_prompt` has not put in already are appended to
@@ -255,4 +249,3 @@ def text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     return "".join(str(each.get("text", "")) for each in content if isinstance(each, dict))
-

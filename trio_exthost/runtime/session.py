@@ -220,9 +220,7 @@ class Session(SessionPoints):
           PayloadError: The payload cannot be sent.
           ClosedError: The session has ended.
         """
-        return await self.ask(
-            chain.Occasion(event=event, payload=payload, origin=origin, run_id=run_id, run=run)
-        )
+        return await self.ask(chain.Occasion(event=event, payload=payload, origin=origin, run_id=run_id, run=run))
 
     async def ask(self, occasion: chain.Occasion) -> Verdict:
         """As `intercept`, for the runtime."""
@@ -389,9 +387,7 @@ class Session(SessionPoints):
         self._ensure_started()
         self._runs += 1
         depth = follow_up.depth if follow_up is not None else 0
-        run = Run(
-            self, run_id or f"{self.id}-run-{self._runs}", parent=parent, agent=agent, follow_up_depth=depth
-        )
+        run = Run(self, run_id or f"{self.id}-run-{self._runs}", parent=parent, agent=agent, follow_up_depth=depth)
         if run.id in self.runs:
             raise ValueError(f"a run {run.id!r} is open already")
         self.runs[run.id] = run

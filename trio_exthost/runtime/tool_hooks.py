@@ -68,9 +68,7 @@ class Execution:
         """The result as the hooks of `tool_result` leave it."""
         session, call = self._session, self._call
         views = session.views
-        if not views.asked(HookEvent.TOOL_RESULT, **where(call.run)) and not views.observers.get(
-            HookEvent.TOOL_RESULT
-        ):
+        if not views.asked(HookEvent.TOOL_RESULT, **where(call.run)) and not views.observers.get(HookEvent.TOOL_RESULT):
             await trio.lowlevel.checkpoint()
             return result
         body = result_body(result)
