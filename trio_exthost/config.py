@@ -63,6 +63,10 @@ class Deadlines:
     """From taking an instance out of service, as it failed too often, to asking it again; doubled each time it fails then."""
     circuit_delay_max_s: float = attrs.field(default=300.0, validator=_amount)
     """What that doubling ends at."""
+    reload_total_s: float = attrs.field(default=15.0, validator=_amount)
+    """A whole reload, the time in which it waits for open runs not counted."""
+    reload_grace_s: float = attrs.field(default=5.0, validator=_amount)
+    """A call in flight whose extension is reloaded."""
     stall_s: float = attrs.field(default=5.0, validator=_amount)
     """An extension that takes no byte of what waits for it for so long is stopped as unresponsive."""
     stop_grace_s: float = attrs.field(default=2.0, validator=_amount)

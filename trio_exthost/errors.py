@@ -226,6 +226,12 @@ class CallAborted(CallError):
     code = "aborted"
 
 
+class Reloaded(CallAborted):
+    """Its extension was reloaded, and the grace that a call in flight has was over."""
+
+    code = "reloaded"
+
+
 class ExtensionExited(CallAborted):
     """The process ended before it answered."""
 

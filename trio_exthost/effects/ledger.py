@@ -231,6 +231,12 @@ class EffectLedger:
         self._next_handle += len(replaced.handles)
         return replaced
 
+    def check_replacement(
+        self, old: EffectOwner, new: EffectOwner, registrations: Iterable[tuple[ScopeBinding, Registration]]
+    ) -> None:
+        """Raise what `replace_owner` with authority for every override would; change nothing."""
+        plan_replacement(self._index, old, new, list(registrations), override_authorized=True)
+
     # --- disposal ----------------------------------------------------------------------------------------------------
 
     def dispose(self, handle: int, cause: DisposeCause = DisposeCause.HANDLE) -> Disposed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -67,6 +67,7 @@ class ReplyTable:
         self._next_id = next_id
         self._open: dict[str, PendingCall] = {}
         self._given_up: OrderedDict[str, None] = OrderedDict()
+        self._fewer: trio.Event | None = None  # set when a call has ended; only where somebody waits for that
 
     def __len__(self) -> int:
         """Calls that await an answer."""
@@ -98,16 +99,42 @@ class ReplyTable:
         """Whether a call of this id was given up not long ago; asked once per late answer."""
         return self._given_up.pop(id, _NEVER) is None
 
+    async def wait_ended(self, ids: Collection[str]) -> None:
+        """Wait until none of these awaits an answer."""
+        await trio.lowlevel.checkpoint()
+        while not self._open.keys().isdisjoint(ids):
+            if self._fewer is None:
+                self._fewer = trio.Event()
+            await self._fewer.wait()
+
     def resolve(self, id: str, answer: Answer) -> None:
         """Give the call its one answer."""
         self._open.pop(id).send.send_nowait(answer)
+        self._tell_fewer()
+
+    def abort(self, id: str, error: Exception) -> None:
+        """End the call with this error, unless it has ended; an answer that comes all the same is late."""
+        pending = self._open.get(id)
+        if pending is not None:
+            self.resolve(id, Answer(error=error))
+            self._remember(id)
+
+    def _tell_fewer(self) -> None:
+        fewer, self._fewer = self._fewer, None
+        if fewer is not None:
+            fewer.set()
+
+    def _remember(self, id: str) -> None:
+        self._given_up[id] = None
+        if len(self._given_up) > LATE_REMEMBERED:
+            self._given_up.popitem(last=False)
 
     def give_up(self, pending: PendingCall, *, was_sent: bool) -> None:
         """The caller waits no longer; idempotent. A call that was sent is remembered, so that its answer is late."""
-        if self._open.pop(pending.id, None) is not None and was_sent:
-            self._given_up[pending.id] = None
-            if len(self._given_up) > LATE_REMEMBERED:
-                self._given_up.popitem(last=False)
+        if self._open.pop(pending.id, None) is not None:
+            self._tell_fewer()
+            if was_sent:
+                self._remember(pending.id)
         pending.send.close()
         pending.receive.close()
 
@@ -116,3 +143,4 @@ class ReplyTable:
         pending, self._open = self._open, {}
         for each in pending.values():
             each.send.send_nowait(Answer(error=error()))
+        self._tell_fewer()
