@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 import trio
@@ -21,7 +20,6 @@ from columns.worker import Operation, clock, serve_trio
 
 class McpColumn:
     def __init__(self) -> None:
-        self.stack = AsyncExitStack()
         self.clients: list[Client] = []
 
     @property
@@ -32,17 +30,30 @@ class McpColumn:
         """Nothing comes before."""
 
     async def start(self, n: int) -> None:
-        parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", "columns.mcp_server"], env=_environment()
-        )
-        self.clients = [Client(parameters) for _ in range(n)]
-        for client in self.clients:
-            await self.stack.enter_async_context(client)
-        for client in self.clients:
-            await client.list_tools()
+        self.manager = trio.open_nursery()
+        nursery = await self.manager.__aenter__()
+        self.over, self.clients, opened = trio.Event(), [], trio.Event()
+
+        async def hold() -> (
+            None
+        ):  # a client is entered and left in one task, so that all start and stop at the same time
+            parameters = StdioServerParameters(
+                command=sys.executable, args=["-m", "columns.mcp_server"], env=_environment()
+            )
+            async with Client(parameters) as client:
+                await client.list_tools()
+                self.clients.append(client)
+                if len(self.clients) == n:
+                    opened.set()
+                await self.over.wait()
+
+        for _ in range(n):
+            nursery.start_soon(hold)
+        await opened.wait()
 
     async def stop(self) -> None:
-        await self.stack.aclose()
+        self.over.set()
+        await self.manager.__aexit__(None, None, None)
 
     async def call(self, client: Client, name: str, arguments: dict[str, Any], wanted: str) -> None:
         result = await client.call_tool(name, arguments)

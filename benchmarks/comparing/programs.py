@@ -41,6 +41,8 @@ class Program:
     """It is not measured with more extensions than this."""
     starts_max: int = 1000
     """It is not started more often than this."""
+    share: float = 1.0
+    """Of the operations that the others do in a block: what takes a thousand times as long needs fewer."""
     is_in_process: bool = False
     """The call of an event is the whole event, so `emit` with subscribers is no row of its own."""
 
@@ -86,8 +88,10 @@ def programs(folder: Path, *, compiler: str | None = None) -> Programs:
         found.append(Program(FLOOR, module("floor_python"), LOOP_ROWS))
     found += [Program(PRACTICAL, module("practical")), Program(ASYNCIO, module("asyncio_host"))]
     if find_spec("mcp"):
-        found.append(Program(MCP, module("mcp_client"), MCP_ROWS, n_max=8, starts_max=1))
-        notes.append("MCP: tool calls to its own servers, which are in Python; at most 8, started once.")
+        found.append(Program(MCP, module("mcp_client"), MCP_ROWS, n_max=8, starts_max=1, share=0.1))
+        notes.append(
+            "MCP: tool calls to its own servers, which are in Python; at most 8, started once, a tenth of the calls."
+        )
     if find_spec("pluggy"):
         found.append(Program(PLUGGY, module("in_process"), is_in_process=True))
     notes += [

@@ -126,7 +126,7 @@ def measure(every: Sequence[Program], plan: Plan, n: int, *, pinned: bool) -> li
             for block in blocks(n):
                 for worker in (*workers[turn:], *workers[:turn]):
                     if block.suits(worker.program):
-                        count = plan.operations(block.row, n)
+                        count = max(1, int(plan.operations(block.row, n) * worker.program.share))
                         answer = worker.ask(block.order, count)
                         if index > 0:
                             _note(book[block.row, block.n, worker.program.column], block, count, answer)
