@@ -141,14 +141,15 @@ class Declarations:
     def _register(self, frame: inbound.Register) -> None:
         number = frame.registration_id
         try:
-            self._check_number(number, is_hook=frame.kind == EffectKind.HOOK)
+            self.check_number(number, is_hook=frame.kind == EffectKind.HOOK)
             handle = self._accept(frame)
         except (RegistrationRefused, LedgerError) as exc:
             self.reject(number, f"{frame.kind} {number}", exc)
         else:
             self._instance.post(outbound.Registered(number, handle))
 
-    def _check_number(self, number: int, *, is_hook: bool) -> None:
+    def check_number(self, number: int, *, is_hook: bool) -> None:
+        """Raise `RegistrationRefused` where nothing more can be registered, or not under this number."""
         if number in self._used:
             raise RegistrationRefused(
                 f"{number} was used before by this instance", code="invalid_payload", field="registration_id"
@@ -163,6 +164,36 @@ class Declarations:
             raise RegistrationRefused(f"it already holds {MAX_EFFECTS} effects", code="resource_limit")
 
     def _accept(self, frame: inbound.Register) -> int:
+        binding, registration = self.read(frame)
+        session = self._instance.session
+        accepted = session.registrations.accept(
+            self._instance.owner, binding, registration, override_authorized=registration.override
+        )
+        self.hold(frame.registration_id, accepted.handle, registration.kind)
+        if registration.kind is EffectKind.HOOK:
+            session.guards.registered(self._instance.name, registration.value.descriptor.event.value)
+        return accepted.handle
+
+    def hold(self, number: int, handle: int, kind: EffectKind) -> None:
+        """A registration is in the ledger under this handle; under 0, it is about to be."""
+        if number not in self._used:
+            self._used.add(number)
+        self._handles[number] = handle
+        if kind is EffectKind.HOOK:
+            self._hooks.add(number)
+
+    def release(self, number: int) -> None:
+        """What was held under this number is not, and will not be, in the ledger."""
+        self._handles.pop(number, None)
+        self._hooks.discard(number)
+
+    def read(self, frame: inbound.Register) -> tuple[ScopeBinding, Registration]:
+        """What a frame registers, and where, as far as can be told without the ledger.
+
+        Raises:
+          RegistrationRefused: It may not be registered.
+          LedgerError: Its name is taken, by what the ledger does not know.
+        """
         session, instance = self._instance.session, self._instance
         binding = self._binding(frame.binding)
         admitted = read_descriptor(
@@ -178,15 +209,7 @@ class Declarations:
             admitted.override,
         )
         check_place(session, instance.owner, admitted.binding, registration)
-        accepted = session.registrations.accept(
-            instance.owner, admitted.binding, registration, override_authorized=admitted.override
-        )
-        self._used.add(frame.registration_id)
-        self._handles[frame.registration_id] = accepted.handle
-        if is_hook:
-            self._hooks.add(frame.registration_id)
-            session.guards.registered(instance.name, admitted.descriptor.event.value)
-        return accepted.handle
+        return admitted.binding, registration
 
     def _binding(self, binding: inbound.Binding | None) -> ScopeBinding | None:
         """The run or request that is meant, which has to be open."""
@@ -220,23 +243,31 @@ class Declarations:
             raise RegistrationRefused(f"registration {number} {why}", code="invalid_payload", field="registration_id")
         registrations = self._instance.session.registrations
         record = registrations.ledger.record(handle)
-        old = record.registration
+        registrations.update(handle, self.read_update(frame, record.binding, record.registration))
+        return handle
+
+    def read_update(self, frame: inbound.Update, binding: ScopeBinding, old: Registration) -> Entry:
+        """The new value of a registration.
+
+        Raises:
+          RegistrationRefused: It is no update of this one.
+        """
+        number = frame.registration_id
         admitted = read_descriptor(
             old.kind,
             frame.descriptor,
             registrant=self._instance.registrant,
-            binding=record.binding if record.binding.realm is not None else None,
+            binding=binding if binding.realm is not None else None,
             kinds=self._kinds,
         )
         key = f"{admitted.key}:{number}" if admitted.kind is EffectKind.HOOK else admitted.key
-        if key != old.key or admitted.override != old.override or admitted.binding != record.binding:
+        if key != old.key or admitted.override != old.override or admitted.binding != binding:
             raise RegistrationRefused(
                 "an update keeps key, scope and override; dispose of it and register another",
                 code="invalid_payload",
                 field="descriptor",
             )
-        registrations.update(handle, Entry(self._instance, offered(admitted.descriptor), number))
-        return handle
+        return Entry(self._instance, offered(admitted.descriptor), number)
 
     def _dispose(self, frame: inbound.Dispose) -> None:
         if not self.knows(frame.registration_id):

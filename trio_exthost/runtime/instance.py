@@ -53,6 +53,9 @@ _STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERIN
 class Instance:
     """One incarnation. Made by its session; `run` is its task in the host's nursery."""
 
+    successor: Instance | None = None
+    """Who has taken over from it, in one step with its records; it gets no new work then."""
+    _last_words: tuple[HookMember, ...] = ()  # its hooks about its end, kept as a successor has taken over their records
     reason_to_begin: str = "initial"
     """Why it is started, as its hooks are told: `initial`, or `reload`."""
     is_beginning: bool = False
@@ -248,6 +251,11 @@ class Instance:
         self.registering.apply_staged()
         self.begin()
 
+    def hand_over(self, successor: Instance) -> None:
+        """A successor takes over in this very step; its records are about to leave the ledger."""
+        self.successor = successor
+        self._last_words = tuple(life_hooks.hooks_of(self, *life_hooks.FAREWELL))
+
     def begin(self) -> None:
         """What it registered is in the ledger: it begins."""
         members = life_hooks.hooks_of(self, HookEvent.EXTENSION_LOAD)
@@ -399,6 +407,7 @@ class Instance:
         is_asked = self._cause[0] is None
         self.session.loader.admission.advance()
         farewell = life_hooks.hooks_of(self, *life_hooks.FAREWELL) if is_asked or self._farewell else []
+        farewell += self._last_words if is_asked else ()
         self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
         if is_asked or not transport.exited.is_set():
             # Also of one that exited by itself just before it was asked: it is stopped, not failed.

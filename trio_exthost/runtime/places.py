@@ -38,7 +38,7 @@ def check_place(session: Session, owner: EffectOwner, binding: ScopeBinding, reg
     # In its run or request it would stand before what is registered more widely: that is an override.
     run_id = session.requests[str(binding.id)].id if binding.scope is Scope.REQUEST else None
     wider = session.ledger.active(kind, key, run_id=run_id)
-    if wider is not None and wider.owner != owner:
+    if wider is not None and wider.owner.extension_id != owner.extension_id:  # not of a predecessor either
         raise _taken(registration, f"{wider.owner.extension_id} has registered that name for a wider scope")
 
 

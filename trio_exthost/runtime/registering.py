@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.errors import RegistrationRefused
 from trio_exthost.runtime.declarations import DeclarationFrame
 from trio_exthost.runtime.lifecycle import State
 from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame
+from trio_exthost.wire.effects_from_extension import Register, Update
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -39,7 +41,9 @@ class Registering:
         if not self._has_registered:
             self._has_registered = True
             instance.poke()
-        if instance.state is State.READY or instance.health.is_half_open:
+        if instance.successor is not None:
+            self._refuse(frame, instance.successor)
+        elif instance.state is State.READY or instance.health.is_half_open:
             self._apply(frame)
         elif len(self._staged) < instance.limits.registrations:
             self._staged.append(frame)
@@ -47,10 +51,23 @@ class Registering:
             message = f"it stages more than {instance.limits.registrations} registrations while it is {instance.state}"
             instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, message)
 
+    def _refuse(self, frame: AnyRegistration, successor: Instance) -> None:
+        """A successor has taken over: nothing that this one registers would ever be asked."""
+        instance, why = self._instance, f"process {successor.pid_was} has taken over from it"
+        if isinstance(frame, Register | Update):
+            error = RegistrationRefused(why, code="conflict", extension=instance.name)
+            instance.declarations.reject(frame.registration_id, f"registration {frame.registration_id}", error)
+        else:
+            instance.report(Code.REGISTRATION_REFUSED, Severity.INFO, f"a registration is refused: {why}")
+
+    def take_staged(self) -> list[AnyRegistration]:
+        """What is staged, in its order, for who deals with it in another way than `apply_staged`."""
+        staged, self._staged = self._staged, []
+        return staged
+
     def apply_staged(self) -> None:
         """What was staged takes effect, in its order."""
-        staged, self._staged = self._staged, []
-        for frame in staged:
+        for frame in self.take_staged():
             self._apply(frame)
 
     def _apply(self, frame: AnyRegistration) -> None:

@@ -52,9 +52,9 @@ class Registrar:
         session = self._session
         binding = ScopeBinding.setup(Scope.SESSION)
         owner = owner_of(instance)
-        for registration in self._registrations(instance, frame):
+        for registration in self.registrations(instance, frame):
             if instance.registrations >= instance.limits.registrations:
-                self._refuse(instance, f"it already holds {instance.registrations} registrations")
+                self.refuse(instance, f"it already holds {instance.registrations} registrations")
                 return
             try:
                 check_place(session, owner, binding, registration)
@@ -62,14 +62,16 @@ class Registrar:
                 if registration.kind is EffectKind.INTERCEPTION:
                     session.guards.registered(instance.name, registration.value.descriptor)
             except LedgerError as exc:
-                self._refuse(instance, str(exc))
+                self.refuse(instance, str(exc))
             else:
                 instance.registrations += 1
 
-    def _refuse(self, instance: Instance, why: str) -> None:
+    def refuse(self, instance: Instance, why: str) -> None:
+        """Tell that a registration was refused, and why."""
         instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, why)
 
-    def _registrations(self, instance: Instance, frame: RegistrationFrame) -> Iterator[Registration]:
+    def registrations(self, instance: Instance, frame: RegistrationFrame) -> Iterator[Registration]:
+        """What a frame registers, in its order; what can be told to be wrong without the ledger is refused and left out."""
         if isinstance(frame, from_extension.Subscribe):
             yield from self._subscriptions(instance, frame)
             return
@@ -80,7 +82,7 @@ class Registrar:
             kind, key, problem = EffectKind.COMMAND, frame.name.casefold(), command_problem(frame)
             offer = ZotCommand(frame)
         if problem:
-            self._refuse(instance, f"{kind.value} {frame.name!r} is refused: {problem}")
+            self.refuse(instance, f"{kind.value} {frame.name!r} is refused: {problem}")
         else:
             yield self._registration(kind, key, Entry(instance, offer))
 
@@ -92,7 +94,7 @@ class Registrar:
         ):
             for event in dict.fromkeys(events):
                 if kind is EffectKind.INTERCEPTION and event not in INTERCEPT_POINTS:
-                    self._refuse(
+                    self.refuse(
                         instance, f"interception of {event!r} is refused: the points are {', '.join(INTERCEPT_POINTS)}"
                     )
                     continue
