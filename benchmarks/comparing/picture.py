@@ -10,6 +10,7 @@ from comparing.programs import ASYNCIO, FLOOR, HOST, MCP, PLUGGY, PRACTICAL
 from comparing.rounds import Figures
 
 ROW = "event"
+TITLE = "One event to N extensions and an echo from each: median by N"
 LINES = (HOST, FLOOR, PRACTICAL, ASYNCIO, MCP, PLUGGY)
 WIDTH, HEIGHT = 860, 400
 TOP, BOTTOM, PANEL, LABELS, LEFT = 62, 352, 250, 110, 58
@@ -56,10 +57,9 @@ def draw(rows: Sequence[Figures]) -> str:
     high = 10 ** math.ceil(math.log10(max(row["p50_us"] for row in shown)))
     sizes = sorted({row["n"] for row in shown})
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'aria-label="One event to N extensions and an echo from each: median latency by N">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{TITLE}">',
         f"<style>{STYLE}</style>",
-        f'<text class="title" x="{LEFT}" y="20">One event to N extensions and an echo from each (median)</text>',
+        f'<text class="title" x="{LEFT}" y="20">{TITLE}</text>',
     ]
     for pinned in (False, True):
         series: Series = {}
@@ -87,8 +87,9 @@ def _panel(title: str, left: int, series: Series, sizes: list[int], ends: tuple[
         y = up(us)
         parts.append(f'<path class="grid" d="M{left} {y:.1f}H{left + PANEL}"/>')
         parts.append(f'<text class="axis" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{_time(us)}</text>')
-    for n in sizes:
-        parts.append(f'<text class="axis" x="{across(n):.1f}" y="{BOTTOM + 18}" text-anchor="middle">{n}</text>')
+    parts += [
+        f'<text class="axis" x="{across(n):.1f}" y="{BOTTOM + 18}" text-anchor="middle">{n}</text>' for n in sizes
+    ]
     parts.append(
         f'<text class="axis" x="{left + PANEL / 2:.1f}" y="{BOTTOM + 36}" text-anchor="middle">extensions</text>'
     )
