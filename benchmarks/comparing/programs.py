@@ -68,7 +68,7 @@ def programs(folder: Path, *, compiler: str | None = None) -> Programs:
     compiler = compiler or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or "none"
     has_compiler = compiler != "none"
     python = sys.executable
-    echo = (python, str(HERE / "echo_extension.py"))
+    echo: tuple[str, ...] = (python, str(HERE / "echo_extension.py"))
     if has_compiler:
         echo = (_compile(compiler, HERE / "echo_extension.c", folder / "echo"),)
 
