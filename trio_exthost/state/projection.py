@@ -119,9 +119,11 @@ class ProjectionDraft:
         self.values = projection.values.draft()
         self.events = projection.events.draft()
         self.contexts = projection.contexts.draft()
-        self.value_bytes = projection.usage.value_bytes
-        self.event_bytes = projection.usage.event_bytes
-        self.context_bytes = projection.usage.context_bytes
+        # Counted here, not taken from the tables: a store may hand in a projection of only what a batch is about.
+        used = projection.usage
+        self._value_count, self._value_bytes = used.values, used.value_bytes
+        self._event_count, self._event_bytes = used.events, used.event_bytes
+        self._context_count, self._context_bytes = used.contexts, used.context_bytes
         self.schema = projection.schema
         self.revision = projection.revision
 
@@ -150,7 +152,8 @@ class ProjectionDraft:
         """Take a key out, if it is there: compaction may leave a deletion whose key was never put in."""
         old = self.values.get(key)
         if old is not None:
-            self.value_bytes -= size_of(key, old.text)
+            self._value_count -= 1
+            self._value_bytes -= size_of(key, old.text)
             self.values.delete(key)
 
     def finish(self) -> Projection:
@@ -164,29 +167,34 @@ class ProjectionDraft:
     def usage(self) -> Usage:
         """What is stored as it stands."""
         return Usage(
-            values=len(self.values), value_bytes=self.value_bytes, events=len(self.events),
-            event_bytes=self.event_bytes, contexts=len(self.contexts), context_bytes=self.context_bytes,
+            values=self._value_count, value_bytes=self._value_bytes, events=self._event_count,
+            event_bytes=self._event_bytes, contexts=self._context_count, context_bytes=self._context_bytes,
         )  # fmt: skip
 
     def _set(self, entry: SetEntry, revision: int) -> None:
         key, text = entry.key, bytes(entry.value)  # a copy: a small value must not keep the memory of a large batch
         old = self.values.get(key)
-        if old is not None:
-            self.value_bytes -= size_of(key, old.text)
-        self.value_bytes += size_of(key, text)
+        if old is None:
+            self._value_count += 1
+            self._value_bytes += size_of(key, text)
+        else:
+            self._value_bytes += len(text) - len(old.text)
         self.values.set(key, Value(text, revision))
 
     def _event(self, entry: EventEntry, sequence: int) -> None:
         text = bytes(entry.payload)
-        self.event_bytes += size_of(entry.event_id, text) + len(entry.custom_type)
+        self._event_count += 1
+        self._event_bytes += size_of(entry.event_id, text) + len(entry.custom_type)
         self.events.set(entry.event_id, CustomEvent(entry.event_id, entry.custom_type, text, sequence))
 
     def _context(self, entry: ContextEntry) -> None:
         name, text = entry.context_id, bytes(entry.content)
         old = self.contexts.get(name)
-        if old is not None:
-            self.context_bytes -= size_of(name, old.text)
-        self.context_bytes += size_of(name, text)
+        if old is None:
+            self._context_count += 1
+            self._context_bytes += size_of(name, text)
+        else:
+            self._context_bytes += len(text) - len(old.text)
         self.contexts.set(name, ModelContext(name, entry.placement, text))
 
 
