@@ -141,6 +141,43 @@ class Registrations:
         self._publish(updated.changes)
         return updated
 
+    def replace_owner(
+        self, old: EffectOwner, new: EffectOwner, registrations: Sequence[tuple[ScopeBinding, Registration]]
+    ) -> tuple[int | RegistrationRefused, ...]:
+        """Swap all records of an instance for those of its successor, in one step with what they mean outside.
+
+        What the old one did outside is undone before what the new one asks for is done, so that both may add the same model.
+        One publication tells it all.
+
+        Args:
+          old: Whose records go.
+          new: Who takes over.
+          registrations: Each with its binding, in order; every override among them is authorized.
+
+        Returns:
+          For each its handle, or why what it means outside could not be done: then it is not in the ledger.
+
+        Raises:
+          LedgerError: As `EffectLedger.replace_owner` (`replacing.refusals` tells before); nothing changed.
+        """
+        replaced = self.ledger.replace_owner(old, new, registrations, override_authorized=True)
+        for change in replaced.changes:
+            if change.action is ChangeAction.DISPOSED:
+                self._externals.undo(change.record.handle)
+        changes = list(replaced.changes)
+        outcomes: list[int | RegistrationRefused] = []
+        for handle in replaced.handles:
+            try:
+                self._externals.apply(self.ledger.record(handle))
+            except RegistrationRefused as exc:
+                outcomes.append(exc)
+                changes += self.ledger.dispose(handle).changes
+            else:
+                outcomes.append(handle)
+        if changes:
+            self._publish(changes)
+        return tuple(outcomes)
+
     def dispose(self, handle: int, cause: DisposeCause = DisposeCause.HANDLE) -> Disposed:
         """Take a record out, with what it did outside; a second time is no error. As `EffectLedger.dispose`."""
         disposed = self.ledger.dispose(handle, cause)
