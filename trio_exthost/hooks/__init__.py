@@ -1,5 +1,6 @@
 """Life-cycle points: what is told and what is asked where, and what an answer may hold (pure)."""
 
+from trio_exthost.hooks.actions import MAX_ACTIONS, Action, Batch, read_batch
 from trio_exthost.hooks.contract import DURABLE, Contract, classes_of, contract_of
 from trio_exthost.hooks.descriptors import Hook, hook_rules, read_hook
 from trio_exthost.hooks.events import DeadlineClass, Delivery, HookClass, HookEvent, HookFailure
@@ -11,8 +12,11 @@ __all__ = [
     "DURABLE",
     "INTERCEPT_POINTS",
     "LIFE_POINTS",
+    "MAX_ACTIONS",
     "NEVER_DROPPED",
     "WHOLE",
+    "Action",
+    "Batch",
     "Contract",
     "DeadlineClass",
     "Delivery",
@@ -26,5 +30,6 @@ __all__ = [
     "classes_of",
     "contract_of",
     "hook_rules",
+    "read_batch",
     "read_hook",
 ]
