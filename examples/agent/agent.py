@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import trio
 
-from trio_exthost import AgentRef, Run, Session
+from trio_exthost import AgentRef, ModelRef, Run, Session
 
 from .model import Delta, Model, ModelError, ToolRequest
 
@@ -42,8 +42,11 @@ class Agent:
         """Work off one request of the user; the last text."""
         answer = ""
         with self.session.open_run(parent=parent, agent=agent) as run:
-            run.prompt_submitted(prompt)
-            messages = opening(await run.system_prompt(BASE_PROMPT), prompt)
+            given = await run.input(prompt)
+            if given.outcome is not None:
+                return str(given.outcome)  # an extension has handled it
+            begun = await run.begin(system_prompt=BASE_PROMPT, messages=[given.message])
+            messages = [system(await run.system_prompt(begun.system_prompt or "")), *map(dict, begun.messages)]
             for step in itertools.count(1):
                 if (verdict := await run.turn_start(step)).blocked or step > MAX_STEPS:
                     self.show(f"stopped: {verdict.reason or 'too many steps'}\n")
@@ -54,24 +57,34 @@ class Agent:
                     run.turn_end(error=reason_of(exc))
                     raise
                 run.turn_end(stop="tool_calls" if requests else "stop")
+                results = await self.use_tools(run, requests)
+                run.turn_completed(messages[-1], results)
+                messages += results
                 if not requests:
                     break
-                messages += await self.use_tools(run, requests)
         return answer
 
     async def listen(self, run: Run, messages: list[dict[str, Any]], message_id: str) -> tuple[str, list[ToolRequest]]:
-        """One answer of the model: shown as far as it may be, kept in the transcript as it is."""
+        """One answer of the model: shown as far as it may be, kept in the transcript as hooks left it."""
         requests: list[ToolRequest] = []
         send, deltas = trio.open_memory_channel[Delta](math.inf)  # bounded by the model's answer
-        async with run.assistant_text(message_id) as text, trio.open_nursery() as nursery:
-            nursery.start_soon(self.model.stream, messages, self.offered(), send)
-            async for delta in deltas:
-                if delta.tool is not None:
-                    requests.append(delta.tool)
-                elif shown := await text.feed(delta.text):
-                    self.show(shown)
+        seen = await run.context(messages)
+        with run.open_request():
+            request = await run.model_request(request_of(self.session.model, seen, self.offered()))
+            try:
+                async with run.assistant_text(message_id) as text, trio.open_nursery() as nursery:
+                    nursery.start_soon(self.model.stream, *call_of(request), send)
+                    async for delta in deltas:
+                        if delta.tool is not None:
+                            requests.append(delta.tool)
+                        elif shown := await text.feed(delta.text):
+                            self.show(shown)
+            except BaseException as exc:
+                run.model_failed({"message": reason_of(exc)})
+                raise
+            run.model_response({"tool_calls": len(requests)})
         self.show(f"{text.rest}\n")
-        messages.append(assistant_message(text.original, requests))
+        messages.append(assistant_message(str(text.message["content"]), requests))
         return text.text, requests
 
     async def use_tool(self, run: Run, request: ToolRequest) -> str:
@@ -126,9 +139,31 @@ class Agent:
         return tools if self.is_helper else [*tools, TASK_TOOL]
 
 
-def opening(system: str, prompt: str) -> list[dict[str, Any]]:
-    """A transcript's first messages."""
-    return [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+def system(prompt: str) -> dict[str, Any]:
+    """A transcript's first message."""
+    return {"role": "system", "content": prompt}
+
+
+def request_of(model: ModelRef, messages: list[Any], tools: list[dict[str, Any]]) -> dict[str, Any]:
+    """A request to the model, as extensions are shown it: the system prompt apart, the tools without their wrapping."""
+    first, *rest = messages or [system("")]
+    is_apart = first["role"] == "system"
+    functions = [tool["function"] for tool in tools]
+    return {
+        "provider": model.provider,
+        "model": model.model,
+        "system_instructions": first["content"] if is_apart else "",
+        "messages": rest if is_apart else messages,
+        "visible_tools": functions,
+        "executable_tool_names": [each["name"] for each in functions],
+        "generation_options": {},
+    }
+
+
+def call_of(request: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The same as the model's client wants it."""
+    tools = [{"type": "function", "function": each} for each in request["visible_tools"]]
+    return [system(request["system_instructions"]), *request["messages"]], tools
 
 
 def reason_of(exc: BaseException) -> str:
@@ -139,7 +174,7 @@ def reason_of(exc: BaseException) -> str:
 
 
 def assistant_message(text: str, requests: list[ToolRequest]) -> dict[str, Any]:
-    """The model's answer as the transcript keeps it: in its own words, whatever the user was shown."""
+    """The model's answer as the transcript keeps it."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if requests:
         message["tool_calls"] = [

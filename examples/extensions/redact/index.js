@@ -1,4 +1,5 @@
-// Hides secrets in what the assistant says to the user. The transcript keeps the original; only the display changes.
+// Hides secrets in what the assistant says. A host that speaks the effect dialect has the text changed while it streams; any
+// other asks about the whole message, and changes only what the user sees.
 "use strict";
 
 const HIDDEN = "[redacted]";
@@ -35,6 +36,18 @@ function redact(text) {
   return { text, kinds };
 }
 
+// What may be the begin of a secret, at the end of a text that goes on: it is held, and comes again with what follows.
+const OPEN = [
+  /\S*$/,
+  /(?:password|passwd|passphrase)["']?[ \t]{0,8}(?:[=:][ \t]{0,8}(?:"[^"\n]*|'[^'\n]*|[^\s"',;&]*)?)?$/i,
+  /-----BEGIN [A-Z ]{0,40}(?:-{0,5}$|PRIVATE KEY-----(?:[^-]|-(?!----END ))*(?:-----END [A-Z ]{0,40}-{0,4})?$)/,
+];
+
+/** How much of a text can be looked at as it stands, whatever follows. */
+function sureOf(text) {
+  return Math.min(...OPEN.map((shape) => text.search(shape)).filter((place) => place >= 0));
+}
+
 /** Writes one frame: one line of JSON. */
 function send(frame, written) {
   process.stdout.write(JSON.stringify(frame) + "\n", written);
@@ -52,6 +65,31 @@ function intercepted(frame) {
     return;
   }
   send({ ...answer, replace_text: text });
+  tell(kinds);
+}
+
+let found = []; // kinds of secrets in the message that streams
+
+function invoked(frame) {
+  const { event, payload } = frame.envelope;
+  const answer = { type: "invoke_result", id: frame.id };
+  if (event !== "message_delta") {
+    send(answer);
+    return;
+  }
+  const sure = payload.final ? payload.text.length : sureOf(payload.text);
+  const { text, kinds } = redact(payload.text.slice(0, sure));
+  const held = payload.text.slice(sure);
+  // The host counts characters, where JavaScript counts a character outside the basic plane as two.
+  send({ ...answer, actions: [{ kind: "replace_text", text: text + held, hold: [...held].length }] });
+  found.push(...kinds.filter((kind) => !found.includes(kind)));
+  if (payload.final) {
+    if (found.length > 0) tell(found);
+    found = [];
+  }
+}
+
+function tell(kinds) {
   send({ type: "notify", level: "warn", message: `hidden in the last message: ${kinds.join(", ")}` });
 }
 
@@ -65,8 +103,15 @@ function received(line) {
   }
   switch (frame?.type) {
     case "hello_ack":
-      send({ type: "subscribe", intercept: ["assistant_message"] });
+      if (frame.dialect?.events.includes("message_delta")) {
+        send({ type: "register", registration_id: 1, kind: "hook", descriptor: { event: "message_delta" } });
+      } else {
+        send({ type: "subscribe", intercept: ["assistant_message"] });
+      }
       send({ type: "ready" });
+      break;
+    case "invoke":
+      invoked(frame);
       break;
     case "event_intercept":
       intercepted(frame);
@@ -91,4 +136,4 @@ process.stdin.on("data", (chunk) => {
 
 process.stdout.on("error", () => process.exit(0)); // the host is gone
 
-send({ type: "hello", name: "redact", version: "0.1.0", capabilities: ["events"] });
+send({ type: "hello", name: "redact", version: "0.1.0", capabilities: ["events", "effects"] });
