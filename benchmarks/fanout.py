@@ -31,6 +31,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer rounds of fewer operations: less than a minute")
     parser.add_argument("--sizes", type=_sizes, metavar="N,N", help="how many extensions (1,8,32,100)")
     parser.add_argument("--columns", metavar="NAME,NAME", help="only these columns")
+    parser.add_argument(
+        "--no-compiler", action="store_true", help="as if there were none: extensions and floor in Python"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows to this file")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw latency by N into this file")
     parser.add_argument(
@@ -50,7 +53,7 @@ def main() -> None:
         if options.sizes:
             plan = attrs.evolve(plan, sizes=options.sizes)
         with tempfile.TemporaryDirectory() as folder:
-            found = programs(Path(folder))
+            found = programs(Path(folder), compiler="none" if options.no_compiler else None)
             notes = found.notes
             wanted = options.columns.split(",") if options.columns else [each.column for each in found.programs]
             chosen = [each for each in found.programs if each.column in wanted]

@@ -86,17 +86,23 @@ def warm_up(number: int) -> int:
 
 
 async def _serve(column: Column, readable: Callable[[], Awaitable[object]]) -> None:
-    waiting = b""
-    while True:
-        await readable()
-        got = os.read(0, 65536)
-        if not got:
-            return
-        *lines, waiting = (waiting + got).split(b"\n")
-        for line in lines:
-            order, _, number = line.decode().partition(" ")
-            answer = await obey(column, order, int(number))
-            os.write(1, json.dumps(answer).encode() + b"\n")
+    waiting, is_started = b"", False
+    try:
+        while True:
+            await readable()
+            got = os.read(0, 65536)
+            if not got:
+                return
+            *lines, waiting = (waiting + got).split(b"\n")
+            for line in lines:
+                order, _, number = line.decode().partition(" ")
+                is_started = is_started or order == "start"
+                answer = await obey(column, order, int(number))
+                is_started = is_started and order != "stop"
+                os.write(1, json.dumps(answer).encode() + b"\n")
+    finally:
+        if is_started:  # what was started is stopped here, in the task that started it, also after an error
+            await column.stop()
 
 
 def serve_trio(column: Column) -> None:

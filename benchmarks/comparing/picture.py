@@ -12,7 +12,7 @@ from comparing.rounds import Figures
 ROW = "event"
 TITLE = "One event to N extensions and an echo from each: median by N"
 LINES = (HOST, FLOOR, PRACTICAL, ASYNCIO, MCP, PLUGGY)
-WIDTH, HEIGHT = 860, 400
+WIDTH, HEIGHT = 890, 400
 TOP, BOTTOM, PANEL, LABELS, LEFT = 62, 352, 250, 110, 58
 LINE_HEIGHT = 14
 STYLE = """
@@ -66,7 +66,7 @@ def draw(rows: Sequence[Figures]) -> str:
         for row in sorted(shown, key=lambda row: row["n"]):
             if row["pinned"] is pinned:
                 series.setdefault(row["column"], []).append((row["n"], row["p50_us"]))
-        left = LEFT + (PANEL + LABELS + 40 if pinned else 0)
+        left = LEFT + (PANEL + LABELS + 60 if pinned else 0)
         parts += _panel("pinned to one core" if pinned else "free on all cores", left, series, sizes, (low, high))
     return "\n".join([*parts, "</svg>", ""])
 
