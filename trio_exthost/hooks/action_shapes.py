@@ -46,7 +46,7 @@ def check_message(fields: Fields, value: object, where: str) -> Mapping[str, Any
     return message
 
 
-def check_messages(fields: Fields, key: str) -> None:
+def check_message_list(fields: Fields, key: str) -> None:
     """An array of messages."""
     for where, value in fields.items(key, 0, _MAX_ITEMS):
         check_message(fields, value, where)
@@ -73,11 +73,11 @@ def _run_context(fields: Fields) -> None:
     if fields.has("system_prompt") and fields.value("system_prompt") is not None:
         fields.string("system_prompt")
     if fields.has("messages"):
-        check_messages(fields, "messages")
+        check_message_list(fields, "messages")
 
 
 def _messages(fields: Fields) -> None:
-    check_messages(fields, "messages")
+    check_message_list(fields, "messages")
 
 
 def _request(fields: Fields) -> None:

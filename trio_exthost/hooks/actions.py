@@ -106,8 +106,10 @@ class _Reading:
             self.fail(at, f"must be an object, not {noun(raw)}", "invalid_action")
         kind = self._kind(raw, f"{at}.kind")
         nested = raw.get("payload")
-        is_nested = len(raw) == 2 and isinstance(nested, Mapping)
-        fields = dict(nested) if is_nested else {key: value for key, value in raw.items() if key != "kind"}
+        if len(raw) == 2 and isinstance(nested, Mapping):
+            fields = dict(nested)
+        else:
+            fields = {key: value for key, value in raw.items() if key != "kind"}
         known, check = SHAPES[kind]
         try:
             check(Fields(fields, known, extension=self._extension, at=at))
