@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 from comparing.picture import draw
-from comparing.programs import programs
+from comparing.programs import Program, programs
 from comparing.report import report
 from comparing.rounds import QUICK, Figures, Plan, measure
 
@@ -42,6 +44,16 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _chosen(found: Sequence[Program], names: str | None) -> list[Program]:
+    if names is None:
+        return list(found)
+    by_name = {each.column: each for each in found}
+    try:
+        return [by_name[name] for name in names.split(",")]
+    except KeyError as error:
+        sys.exit(f"fanout.py: no column {error}; there are: {', '.join(by_name)}")
+
+
 def main() -> None:
     options = _options()
     rows: list[Figures] = []
@@ -55,8 +67,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = programs(Path(folder), compiler="none" if options.no_compiler else None)
             notes = found.notes
-            wanted = options.columns.split(",") if options.columns else [each.column for each in found.programs]
-            chosen = [each for each in found.programs if each.column in wanted]
+            chosen = _chosen(found.programs, options.columns)
             for n in plan.sizes:
                 for pinned in (False, True):
                     rows += measure(chosen, plan, n, pinned=pinned)
