@@ -54,9 +54,11 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0], default=False)
 def bench(session: nox.Session) -> None:
-    """The benchmarks, quick unless told otherwise."""
-    session.install("-e", ".[test]")
-    session.run("python", "benchmarks/ledger.py", *session.posargs)
+    """The benchmarks, quick; what is given goes to the one of fan-out instead (`nox -s bench -- --json FILE`: a full run)."""
+    session.install("-e", ".[bench]")
+    session.run("python", "benchmarks/fanout.py", *(session.posargs or ["--quick"]))
+    if not session.posargs:
+        session.run("python", "benchmarks/ledger.py", "--quick")
 
 
 @nox.session(python=PYTHONS[0], default=False)
