@@ -5,9 +5,9 @@ import json
 import math
 
 import pytest
+from action_strategies import actions
 from hypothesis import given
 from hypothesis import strategies as st
-from state_strategies import actions
 
 from trio_exthost.errors import StateRefused
 from trio_exthost.state.actions import (

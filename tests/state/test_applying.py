@@ -3,10 +3,10 @@
 import math
 
 import pytest
+from action_strategies import actions
+from batch_model import Model, Refused, assert_is, same
 from hypothesis import given
 from hypothesis import strategies as st
-from state_model import Model, Refused, assert_is, same
-from state_strategies import actions
 
 from trio_exthost.errors import MigrationRefused, StateRefused
 from trio_exthost.state.actions import AddState, SetState, read_actions

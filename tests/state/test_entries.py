@@ -4,9 +4,9 @@ import json
 
 import msgspec
 import pytest
+from action_strategies import ids, values
 from hypothesis import given
 from hypothesis import strategies as st
-from state_strategies import ids, values
 
 from trio_exthost.errors import StoreDamaged
 from trio_exthost.state.entries import (

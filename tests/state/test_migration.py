@@ -1,9 +1,9 @@
 """Migration: due once per branch, one batch of any size, and refused whole."""
 
 import pytest
+from action_strategies import ids, values
 from hypothesis import given
 from hypothesis import strategies as st
-from state_strategies import ids, values
 
 from trio_exthost.errors import MigrationRefused, StateRefused
 from trio_exthost.state.actions import read_actions
