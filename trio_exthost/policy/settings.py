@@ -6,18 +6,15 @@ import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from trio_exthost.hooks import INTERCEPT_POINTS, Event
-
-_GATES = ("before_session_switch", "before_session_fork", "before_model_selection", "before_compaction")
-_TRANSFORMS = (
-    "input", "before_run", "context", "before_model_request", "before_provider_request_headers",
-    "before_provider_request_raw", "message_delta", "message_end", "tool_result",
-)  # fmt: skip
+from trio_exthost.hooks import INTERCEPT_POINTS, LIFE_POINTS, Event, HookClass
 
 POINTS: Mapping[str, bool] = MappingProxyType(
     {point.event: point.can_block for point in INTERCEPT_POINTS.values()}
-    | dict.fromkeys(_GATES, True)
-    | dict.fromkeys(_TRANSFORMS, False)
+    | {
+        point.event.value: point.default_class is HookClass.GATE
+        for point in LIFE_POINTS.values()
+        if point.default_class in (HookClass.GATE, HookClass.TRANSFORM)
+    }
 )
 """The points at which extensions are asked, and whether anything can be refused there: the interceptions, then the gates
 and the transforms of the hook contract (its gate `tool_call` shares the chain of the interception of that name)."""
