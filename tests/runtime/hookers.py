@@ -17,7 +17,10 @@ def abstain(_event: str, _payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hooker(
-    *descriptors: Mapping[str, Any], reply: Reply = abstain, capabilities: tuple[str, ...] = ("effects",), **subscribe: Any
+    *descriptors: Mapping[str, Any],
+    reply: Reply = abstain,
+    capabilities: tuple[str, ...] = ("effects",),
+    **subscribe: Any,
 ) -> Program:
     """Registers these hooks, as 1, 2, ...; its invocations are among the frames it received."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,10 @@ _STEPS = st.lists(
 
 @given(steps=_STEPS, room=st.integers(2, 40))
 def test_what_arrives_is_in_order_complete_and_counted(steps, room) -> None:
+    trio.run(_check, steps, room)
+
+
+async def _check(steps, room) -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     dropped = 0

@@ -11,6 +11,7 @@ from runtime.fakes import assert_nothing_left, codes, serve, world
 from runtime.hookers import action, gate, hooker, invoked, observed
 
 from trio_exthost import ExtensionPolicy, HostClient, ModelRef, Outcome, Policy, SimpleTool, ToolStatus
+from trio_exthost.policy.policy_file import parse_policy
 
 
 @asynccontextmanager
@@ -58,7 +59,9 @@ async def test_gates_and_interceptors_form_one_chain_in_one_order(tmp_path, auto
     }
     async with hooked(tmp_path, programs, sections={"urgent": {"priority": 5}}) as (session, guests):
         with session.open_run() as run:
-            async with run.tool_call("t1", "nothing", {"n": 1}, assistant_message={"role": "assistant", "content": "x"}) as call:
+            async with run.tool_call(
+                "t1", "nothing", {"n": 1}, assistant_message={"role": "assistant", "content": "x"}
+            ) as call:
                 assert call.verdict.allowed
                 assert call.arguments == {"n": 2}
         # Who had consented to the old arguments is asked once more about the new ones.
@@ -126,8 +129,10 @@ async def test_a_gate_that_fails_refuses_and_a_transform_that_fails_keeps_the_va
 
 
 async def test_the_operator_may_let_a_failing_gate_pass(tmp_path, autojump_clock) -> None:
-    policy = Policy.from_dict({"extensions": {"a": {"before_compaction": {"on_failure": "allow"}}}})
-    programs = {"a": hooker({"event": "before_compaction"}, reply=lambda *_: {"error": {"code": "x", "message": "broken"}})}
+    policy = parse_policy('[extensions.a.before_compaction]\non_failure = "allow"\n')
+    programs = {
+        "a": hooker({"event": "before_compaction"}, reply=lambda *_: {"error": {"code": "x", "message": "broken"}})
+    }
     async with hooked(tmp_path, programs, policy=policy) as (session, _):
         with session.open_run() as run:
             assert (await run.before_compaction("summary")).allowed
@@ -174,9 +179,7 @@ async def test_a_disposal_in_an_answer_counts_from_then_on(tmp_path, autojump_cl
 
 async def test_an_extension_is_not_asked_about_its_own_call(tmp_path, autojump_clock) -> None:
     async with hooked(tmp_path, {"a": hooker({"event": "tool_call"}, reply=lambda *_: gate("deny"))}) as (session, _):
-        verdict = await session.intercept(
-            "tool_call", {"tool_id": "t", "tool_name": "x", "tool_args": {}}, origin="a"
-        )
+        verdict = await session.intercept("tool_call", {"tool_id": "t", "tool_name": "x", "tool_args": {}}, origin="a")
         assert (verdict.allowed, steps(verdict)) == (True, [("a", "own_call")])
 
 

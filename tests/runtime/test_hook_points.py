@@ -68,7 +68,9 @@ async def work(session) -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_every_point_is_dispatched_to_who_observes_it_with_a_payload_as_its_schema_says(tmp_path, autojump_clock) -> None:
+async def test_every_point_is_dispatched_to_who_observes_it_with_a_payload_as_its_schema_says(
+    tmp_path, autojump_clock
+) -> None:
     descriptors = [{"event": event, "class": "observe"} for event in DISPATCHED]
     async with hooked(tmp_path, {"a": hooker(*descriptors)}) as (session, guests):
         await work(session)
@@ -104,7 +106,10 @@ async def test_every_gate_and_transform_is_asked_with_a_payload_as_its_schema_sa
 
 
 async def test_the_points_of_a_turn_come_in_their_order(tmp_path, autojump_clock) -> None:
-    async with hooked(tmp_path, {"a": hooker(*({"event": event, "class": "observe"} for event in DISPATCHED))}) as (session, guests):
+    async with hooked(tmp_path, {"a": hooker(*({"event": event, "class": "observe"} for event in DISPATCHED))}) as (
+        session,
+        guests,
+    ):
         await work(session)
     frames = [frame for frame in observed(guests["a"]) if frame["event"] != "session_start"]
     order = [frame["event"] for frame in frames]
@@ -127,7 +132,11 @@ async def test_input_is_changed_or_handled(tmp_path, autojump_clock) -> None:
             return {}
         return action("emit_command_outcome", outcome={"status": "rejected", "code": "no", "message": "not here"})
 
-    programs = {"a": hooker({"event": "input"}, reply=change), "b": hooker({"event": "input"}, reply=handle), "c": hooker({"event": "input"}, events=["user_prompt_submit"])}
+    programs = {
+        "a": hooker({"event": "input"}, reply=change),
+        "b": hooker({"event": "input"}, reply=handle),
+        "c": hooker({"event": "input"}, events=["user_prompt_submit"]),
+    }
     async with hooked(tmp_path, programs) as (session, guests):
         with session.open_run() as run:
             given = await run.input("hi")
@@ -163,12 +172,20 @@ async def test_a_run_begins_with_what_hooks_add(tmp_path, autojump_clock) -> Non
 async def test_a_request_goes_through_sections_then_policies_then_hooks(tmp_path, autojump_clock) -> None:
     def reply(event, payload):
         request = payload["request"]
-        return action("replace_model_request", request={**request, "messages": [*request["messages"], {"role": "user", "content": event}]})
+        return action(
+            "replace_model_request",
+            request={**request, "messages": [*request["messages"], {"role": "user", "content": event}]},
+        )
 
     async def policy(guest):
         guest.greet(capabilities=["effects"], ready=False)
         guest.send(type="register", registration_id=1, kind="request_policy", descriptor={"policy_id": "p"})
-        guest.send(type="register", registration_id=2, kind="prompt_section", descriptor={"section_id": "s", "text": "Be brief."})
+        guest.send(
+            type="register",
+            registration_id=2,
+            kind="prompt_section",
+            descriptor={"section_id": "s", "text": "Be brief."},
+        )
         guest.send(type="ready")
         while (frame := await guest.frame())["type"] != "shutdown":
             if frame["type"] == "invoke":
@@ -201,7 +218,10 @@ async def test_a_request_that_may_not_stand_is_not_taken(tmp_path, autojump_cloc
 async def test_a_tools_result_is_replaced_and_a_wrong_replacement_is_not(tmp_path, autojump_clock) -> None:
     content = [{"type": "text", "text": "better"}]
     programs = {
-        "a": hooker({"event": "tool_result"}, reply=lambda *_: action("replace_tool_result", result={"content": content}, is_error=True)),
+        "a": hooker(
+            {"event": "tool_result"},
+            reply=lambda *_: action("replace_tool_result", result={"content": content}, is_error=True),
+        ),
         "b": hooker({"event": "tool_result"}, reply=lambda *_: action("replace_tool_result", result={"content": 1})),
         "c": hooker(events=["tool_result"]),
     }
@@ -221,7 +241,9 @@ async def test_follow_ups_wait_for_the_end_of_their_run_and_do_not_go_on_for_eve
     def reply(event, payload):
         return action("enqueue_follow_up", follow_up_id=f"f{next(count)}", message={"role": "user", "content": "again"})
 
-    async with hooked(tmp_path, {"a": hooker({"event": "before_compaction"}, reply=lambda *a: {**gate("allow"), **reply(*a)})}) as (session, _):
+    async with hooked(
+        tmp_path, {"a": hooker({"event": "before_compaction"}, reply=lambda *a: {**gate("allow"), **reply(*a)})}
+    ) as (session, _):
         with session.open_run() as run:
             await run.before_compaction("x")
             assert session.next_follow_up() is None
@@ -241,7 +263,9 @@ async def test_follow_ups_wait_for_the_end_of_their_run_and_do_not_go_on_for_eve
 
 async def test_the_same_follow_up_is_queued_once(tmp_path, autojump_clock) -> None:
     message = {"role": "user", "content": "again"}
-    program = hooker({"event": "context"}, reply=lambda *_: action("enqueue_follow_up", follow_up_id=" f ", message=message))
+    program = hooker(
+        {"event": "context"}, reply=lambda *_: action("enqueue_follow_up", follow_up_id=" f ", message=message)
+    )
     async with hooked(tmp_path, {"a": program}) as (session, _):
         for _ in range(2):
             with session.open_run() as run:
@@ -254,7 +278,9 @@ async def test_what_stores_is_refused_whole_while_nothing_can(tmp_path, autojump
     def reply(event, payload):
         return {"actions": [{"kind": "set_state", "key": "k", "value": 1}, {"kind": "replace_context", "messages": []}]}
 
-    async with hooked(tmp_path, {"a": hooker({"event": "context"}, reply=reply)}, sections={"a": {"permissions": ("session.write",)}}) as (session, _):
+    async with hooked(
+        tmp_path, {"a": hooker({"event": "context"}, reply=reply)}, sections={"a": {"permissions": ("session.write",)}}
+    ) as (session, _):
         with session.open_run() as run:
             message = {"role": "user", "content": "x"}
             assert await run.context([message]) == [message]
@@ -264,7 +290,12 @@ async def test_a_diagnostic_of_an_extension_is_told_without_its_secrets(tmp_path
     program = hooker(
         {"event": "context"},
         reply=lambda *_: action(
-            "emit_diagnostic", code="quota", severity="warning", message="nearly full", details={"used": 9, "key": "s3cret"}, redacted_fields=["key"]
+            "emit_diagnostic",
+            code="quota",
+            severity="warning",
+            message="nearly full",
+            details={"used": 9, "key": "s3cret"},
+            redacted_fields=["key"],
         ),
     )
     async with hooked(tmp_path, {"a": program}) as (session, _):

@@ -89,7 +89,9 @@ async def test_effects_are_registered_in_the_answer_to_the_begin(tmp_path, autoj
         assert [f["registration_id"] for f in guests["a"].received if f["type"] == "registered"] == [1, 7]
 
 
-async def test_an_end_that_takes_too_long_is_cut_short_and_the_whole_stop_stays_bounded(tmp_path, autojump_clock) -> None:
+async def test_an_end_that_takes_too_long_is_cut_short_and_the_whole_stop_stays_bounded(
+    tmp_path, autojump_clock
+) -> None:
     program = hooker(*LIFE[2:], reply=lambda *_: None)
     async with world(tmp_path) as (around, host):
         around.add("a", program)

@@ -38,7 +38,9 @@ async def stream(session, pieces, *, pause_s=0.0):
 
 
 @given(
-    parts=st.lists(st.sampled_from(["sk-abcdefg1", "sk-12345678", "sk-", "plain words ", "s", "k", "-", "x" * 300]), max_size=12),
+    parts=st.lists(
+        st.sampled_from(["sk-abcdefg1", "sk-12345678", "sk-", "plain words ", "s", "k", "-", "x" * 300]), max_size=12
+    ),
     data=st.data(),
 )
 @settings(deadline=None, max_examples=30)
@@ -64,7 +66,10 @@ async def test_a_piece_is_256_characters_or_what_came_in_100_ms(tmp_path, autoju
         shown, _ = await stream(session, ["x" * 100, "y" * 156, "z" * 5, "z" * 5], pause_s=0.05)
         assert [len(each) for each in shown] == [0, 256, 0, 0, 10]
         payloads = [each["payload"] for each in invoked(guests["a"])]
-        assert [(each["offset"], len(each["text"]), each["final"]) for each in payloads] == [(0, 256, False), (256, 10, True)]
+        assert [(each["offset"], len(each["text"]), each["final"]) for each in payloads] == [
+            (0, 256, False),
+            (256, 10, True),
+        ]
         guests["a"].received.clear()
         shown, _ = await stream(session, ["a", "b", "c"], pause_s=0.11)
         assert shown == ["", "ab", "", "c"]
@@ -72,13 +77,17 @@ async def test_a_piece_is_256_characters_or_what_came_in_100_ms(tmp_path, autoju
 
 async def test_what_is_held_comes_again_in_front_of_the_next_piece(tmp_path, autojump_clock) -> None:
     program = hooker(
-        {"event": "message_delta"}, reply=lambda _, payload: action("replace_text", text=payload["text"], hold=0 if payload["final"] else 2)
+        {"event": "message_delta"},
+        reply=lambda _, payload: action("replace_text", text=payload["text"], hold=0 if payload["final"] else 2),
     )
     async with hooked(tmp_path, {"a": program}) as (session, guests):
         shown, _ = await stream(session, ["abcd", "efgh", "ij"], pause_s=0.2)
         assert shown == ["", "abcdef", "", "ghij"]
         payloads = [each["payload"] for each in invoked(guests["a"])]
-        assert [(each["offset"], each["text"], each["final"]) for each in payloads] == [(0, "abcdefgh", False), (6, "ghij", True)]
+        assert [(each["offset"], each["text"], each["final"]) for each in payloads] == [
+            (0, "abcdefgh", False),
+            (6, "ghij", True),
+        ]
 
 
 async def test_each_hook_has_a_hold_of_its_own(tmp_path, autojump_clock) -> None:
@@ -87,7 +96,10 @@ async def test_each_hook_has_a_hold_of_its_own(tmp_path, autojump_clock) -> None
             "replace_text", text=payload["text"], hold=0 if payload["final"] else min(count, len(payload["text"]))
         )
 
-    programs = {"a": hooker({"event": "message_delta"}, reply=hold(3)), "b": hooker({"event": "message_delta"}, reply=hold(2))}
+    programs = {
+        "a": hooker({"event": "message_delta"}, reply=hold(3)),
+        "b": hooker({"event": "message_delta"}, reply=hold(2)),
+    }
     async with hooked(tmp_path, programs) as (session, guests):
         shown, _ = await stream(session, ["abcde", "fghij", "klmno"], pause_s=0.2)
         assert "".join(shown) == "abcdefghijklmno"
@@ -118,8 +130,14 @@ async def test_a_hook_that_fails_or_goes_lets_its_text_go_on_to_the_others(tmp_p
 
 async def test_the_message_is_replaced_at_its_end_and_the_role_stays(tmp_path, autojump_clock) -> None:
     programs = {
-        "a": hooker({"event": "message_end"}, reply=lambda *_: action("replace_message", message={"role": "assistant", "content": "better"})),
-        "b": hooker({"event": "message_end"}, reply=lambda *_: action("replace_message", message={"role": "user", "content": "worse"})),
+        "a": hooker(
+            {"event": "message_end"},
+            reply=lambda *_: action("replace_message", message={"role": "assistant", "content": "better"}),
+        ),
+        "b": hooker(
+            {"event": "message_end"},
+            reply=lambda *_: action("replace_message", message={"role": "user", "content": "worse"}),
+        ),
         "c": hooker(events=["assistant_message"]),
     }
     async with hooked(tmp_path, programs) as (session, guests):
@@ -140,7 +158,9 @@ async def test_a_message_with_more_than_text_keeps_what_it_has(tmp_path, autojum
         assert text.message == {"role": "assistant", "content": "the key is [secret]", "tool_calls": calls, "id": "m1"}
 
 
-async def test_nothing_is_shown_while_somebody_intercepts_the_whole_and_hooks_still_see_it(tmp_path, autojump_clock) -> None:
+async def test_nothing_is_shown_while_somebody_intercepts_the_whole_and_hooks_still_see_it(
+    tmp_path, autojump_clock
+) -> None:
     async def zot(guest):
         guest.greet(intercept=["assistant_message"])
         frame = await guest.frames("event_intercept")
@@ -162,7 +182,9 @@ async def test_updates_coalesce_while_an_observer_does_not_read(tmp_path, autoju
     async def slow(guest):
         guest.greet(capabilities=["effects"], ready=False, events=["noise"])
         for number, event in enumerate(("message_update", "message_end"), 1):
-            guest.send(type="register", registration_id=number, kind="hook", descriptor={"event": event, "class": "observe"})
+            guest.send(
+                type="register", registration_id=number, kind="hook", descriptor={"event": event, "class": "observe"}
+            )
         guest.send(type="ready")
         await guest.frames("registered")
         await guest.frames("registered")
@@ -191,7 +213,11 @@ async def test_updates_coalesce_while_an_observer_does_not_read(tmp_path, autoju
         assert updates[-1]["dropped"] > 80
         numbers = [frame["sequence"] for frame in frames if frame["type"] == "event"]
         assert numbers == sorted(numbers)
-        assert [frame["event"] for frame in frames if frame["type"] == "event"][-3:] == ["noise", "message_update", "message_end"]
+        assert [frame["event"] for frame in frames if frame["type"] == "event"][-3:] == [
+            "noise",
+            "message_update",
+            "message_end",
+        ]
 
 
 async def test_a_gate_at_a_tool_call_is_no_part_of_streaming(tmp_path, autojump_clock) -> None:

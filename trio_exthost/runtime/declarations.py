@@ -32,7 +32,7 @@ from trio_exthost.runtime.places import check_place
 from trio_exthost.runtime.views import Entry
 from trio_exthost.wire import effects_from_extension as inbound
 from trio_exthost.wire import effects_to_extension as outbound
-from trio_exthost.wire.words import BindingScope, DisposalCause, RejectionCode
+from trio_exthost.wire.words import BindingScope, DisposalCause, RegistrationKind, RejectionCode
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -141,7 +141,7 @@ class Declarations:
     def _register(self, frame: inbound.Register) -> None:
         number = frame.registration_id
         try:
-            self.check_number(number, is_hook=frame.kind == EffectKind.HOOK)
+            self.check_number(number, is_hook=frame.kind is RegistrationKind.HOOK)
             handle = self._accept(frame)
         except (RegistrationRefused, LedgerError) as exc:
             self.reject(number, f"{frame.kind} {number}", exc)

@@ -23,8 +23,8 @@ from trio_exthost.runtime.lifecycle import State
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
-    from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.session import Session
+    from trio_exthost.runtime.views import Member
 
 
 class ReservedNames:
@@ -120,7 +120,7 @@ class RequiredGuards:
         if extension in self._points:
             self._points[extension].add(point)
 
-    def absent(self, point: str, payload: Mapping[str, Any], members: Sequence[Instance]) -> list[Absent]:
+    def absent(self, point: str, payload: Mapping[str, Any], members: Sequence[Member]) -> list[Absent]:
         """Who guards this and is not among the members that will be asked.
 
         Where the policy requires it: everybody that does not intercept the point, whatever the reason. A manifest only

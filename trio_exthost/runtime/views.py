@@ -113,6 +113,11 @@ class Views:
             self._rebuild(place, event)
         return offers_changed
 
+    def reorder(self) -> None:
+        """The places of extensions in the catalogue are others."""
+        for place, event in tuple(self._listening):
+            self._rebuild(place, event)
+
     def _listen(self, change: Change) -> tuple[_Place, str]:
         where = _where(change.record)
         records = self._listening.setdefault(where, {})
@@ -124,12 +129,13 @@ class Views:
 
     def _rebuild(self, place: _Place, event: str) -> None:
         records = sorted(self._listening[place, event].values(), key=_told_rank if place is _Place.TOLD else _rank)
-        target: dict[str, tuple[Any, ...]] = {
+        tables: dict[_Place, dict[str, Any]] = {
             _Place.TOLD: self.subscribers,
             _Place.ASKED: self.interceptors,
             _Place.OBSERVES: self.observers,
             _Place.AWAITED: self.awaited,
-        }[place]
+        }
+        target = tables[place]
         self._bound.discard((place, event))
         if not records:
             target.pop(event, None)
