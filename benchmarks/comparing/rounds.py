@@ -36,7 +36,7 @@ class Plan:
     """Rounds that count; one more goes before."""
     starts: int = 7
     """Starts and stops of all N; one of a single extension goes before."""
-    scale: int = 4
+    scale: int = 2
     """Operations in a block, as a multiple of those of a quick run."""
 
     def operations(self, row: str, n: int) -> int:
