@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,6 +14,8 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause, Scope
 from trio_exthost.errors import LoadError
+from trio_exthost.runtime.admitting import Admission
+from trio_exthost.runtime.boundary import Boundary
 from trio_exthost.runtime.failure import fresh
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.lifecycle import State
@@ -22,41 +25,6 @@ from trio_exthost.runtime.supervisor import Supervisor
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.session import Session
-
-
-class Admission:
-    """Lets instances in at `ready`, in catalogue order, whatever order they started in.
-
-    An earlier candidate of the same load that is late is waited for until `stop_waiting`; it joins when it is ready.
-    """
-
-    def __init__(self) -> None:
-        self._queue: list[Instance] = []
-        self._awaited: set[int] = set()  # numbers of the instances that hold up those behind them
-
-    def expect(self, instances: Iterable[Instance], *, in_order: bool) -> None:
-        """These are being loaded; `in_order`: each holds up those behind it."""
-        for instance in instances:
-            self._queue.append(instance)
-            if in_order:
-                self._awaited.add(instance.number)
-        self._queue.sort(key=lambda instance: instance.rank)
-
-    def advance(self) -> None:
-        """Admit whoever is ready and has nobody before it that is still waited for."""
-        for instance in list(self._queue):
-            if instance.registering.is_complete or instance.is_ending:
-                self._queue.remove(instance)
-                self._awaited.discard(instance.number)
-                if not instance.is_ending:
-                    instance.admit()
-            elif instance.number in self._awaited:
-                return
-
-    def stop_waiting(self) -> None:
-        """The cap has passed: nobody waits for the late ones any longer."""
-        self._awaited.clear()
-        self.advance()
 
 
 _CATALOGUE_CODES = {
@@ -80,6 +48,11 @@ class Loader:
         self._running: dict[str, Instance] = {}
         self._gone: dict[str, Instance] = {}  # the last one of each name that has ended, for its state and reason
         self._candidates: tuple[Candidate, ...] = ()
+        self._by_hand: dict[Path, None] = {}  # directories that `load` was given
+        self._beside: set[Instance] = set()  # that run, and are not, or not any more, the one of their name
+        self.boundary: Boundary = Boundary(session)
+        self.call_off: Callable[[str | None], None] = lambda _name: None
+        """Called where a reload of this extension, or of all, makes no sense any more."""
 
     async def load_all(self) -> LoadReport:
         """See `Session.load_all`."""
@@ -160,6 +133,7 @@ class Loader:
         if problem:
             raise LoadError(problem, extension=candidate.name, stage="discovery")
         self.supervisor.forget(candidate.name)
+        self._by_hand[candidate.directory] = None
         instance = self.start_again(candidate)
         try:
             await instance.settled.wait()
@@ -190,11 +164,67 @@ class Loader:
     def _start(self, candidate: Candidate, rank: int) -> Instance:
         instance = Instance(self._session, candidate, self._host.next_instance_number(), rank)
         self._running[candidate.name] = instance
-        self._host.nursery.start_soon(instance.run, name=f"extension {candidate.name} of {self._session.id}")
+        self._run(instance)
         return instance
+
+    def _run(self, instance: Instance) -> None:
+        candidate = instance.candidate
+        self._host.nursery.start_soon(instance.run, name=f"extension {candidate.name} of {self._session.id}")
+
+    # --- for a reload ---
+
+    async def scan(self) -> tuple[Candidate, ...]:
+        """The catalogue as it is now, with what was loaded by hand behind it."""
+        config, cwd = self._host.config, self._session.cwd
+        found = list(await self._host.catalogue(config, cwd))
+        taken = {each.directory for each in found} | {each.name for each in found if each.active}
+        by_hand = tuple(each for each in self._by_hand if each not in taken)
+        if by_hand:
+            config = attrs.evolve(config, extensions=by_hand, project_roots=(), user_roots=())
+            rows = await self._host.catalogue(config, cwd)
+            found += [each for each in rows if each.directory in by_hand and each.name not in taken]
+        self._session.check_open()
+        return tuple(found)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The catalogue as it was looked at last."""
+        return self._candidates
+
+    def adopt(self, candidates: tuple[Candidate, ...]) -> None:
+        """The catalogue is another now; what is new in it is told, and everybody takes the place it has there."""
+        known = {(each.directory, each.status, each.reason) for each in self._candidates}
+        self._candidates = candidates
+        self._session.guards.discovered(candidates)
+        for rank, candidate in enumerate(candidates):
+            if (candidate.directory, candidate.status, candidate.reason) not in known:
+                self._tell_about(candidate)
+            instance = self._latest(candidate)
+            if instance is not None:
+                instance.rank = rank
+        self._session.views.reorder()
+        self._session.mark_changed()
+
+    def start_beside(self, candidate: Candidate) -> Instance:
+        """Start one that is not yet the one of its name; `take_over` makes it that."""
+        instance = Instance(self._session, candidate, self._host.next_instance_number(), self._rank_of(candidate))
+        instance.reason_to_begin = "reload"
+        self._beside.add(instance)
+        self._run(instance)
+        return instance
+
+    def take_over(self, old: Instance | None, new: Instance) -> None:
+        """From now on, `new` is the one of its name; the old one is still waited for where the session ends."""
+        self._beside.discard(new)
+        if old is not None:
+            self._beside.add(old)
+        self._running[new.name] = new
+
+    # --- ends ---
 
     async def unload(self, name: str) -> None:
         """See `Session.unload`."""
+        self.call_off(name)
         self.supervisor.forget(name)
         instance = self._running.get(name)
         if instance is None:
@@ -205,6 +235,7 @@ class Loader:
 
     def forget(self, instance: Instance) -> None:
         """An instance has ended. By incarnation: the late end of an old one removes nothing of its successor."""
+        self._beside.discard(instance)
         if self._running.get(instance.name) is instance:
             del self._running[instance.name]
             self._gone[instance.name] = instance
@@ -213,8 +244,9 @@ class Loader:
 
     async def stop_all(self) -> None:
         """Stop all at once and wait for them; shielded, each is bounded by `deadlines.stop_total_s`. Idempotent."""
+        self.call_off(None)
         self.supervisor.stop()
-        instances = list(self._running.values())
+        instances = [*self._running.values(), *self._beside]
         for instance in instances:
             instance.stop(DisposeCause.SHUTDOWN)
         with trio.CancelScope(shield=True):  # noqa: ASYNC912 - nothing to wait for is no wait
@@ -229,6 +261,7 @@ class Loader:
         """A run or request has ended: nothing is kept for it either."""
         for instance in self._running.values():
             instance.health.forget_scope(scope, id)
+        self.boundary.scope_ended()
 
     def latest(self, name: str) -> Instance | None:
         """The instance of this name that runs, or the last that did."""
