@@ -9,14 +9,14 @@ Ctrl-C ends a call where it waits, as a cancellation does. (Inside of it, it lef
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, Overloaded
+from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, Overloaded, Reloaded
 from trio_exthost.runtime.outbox import Entry, Kind
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.replies import Answer, PendingCall
@@ -188,6 +188,16 @@ def cancel_all(instance: Instance, reason: CancelReason, grace_s: float) -> None
     """Tell the extension to give up whatever it works on; what it answers within the grace still counts."""
     for pending in instance.replies.pending():
         _cancel(instance, pending.request, pending.id, reason, grace_s)
+
+
+def cut_off(instance: Instance, ids: Collection[str]) -> None:
+    """End these calls with `Reloaded`, those that have not ended; the extension is told where it can be."""
+    for pending in instance.replies.pending():
+        if pending.id in ids:
+            _cancel(instance, pending.request, pending.id, "reload", 0.0)
+            message = f"{pending.request.what}: the extension was reloaded before it answered"
+            hint = "deadlines.reload_grace_s, or reload(grace_s=...), is how long calls in flight have"
+            instance.replies.abort(pending.id, Reloaded(message, extension=instance.name, hint=hint))
 
 
 def outcome_of(error: BaseException | None) -> str:

@@ -1,0 +1,138 @@
+"""What a second look at the catalogue means: which extensions are started, replaced, stopped, left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from trio_exthost.runtime.lifecycle import State
+from trio_exthost.runtime.reload_report import ReloadFailure
+
+if TYPE_CHECKING:
+    from trio_exthost.packages import Candidate
+    from trio_exthost.runtime.instance import Instance
+
+_GONE = ("not_a_directory", "broken_link")
+"""Codes of candidates whose directory is not there; any other that is rejected is there and broken."""
+
+
+@attrs.frozen
+class Scope:
+    """Which extensions are meant."""
+
+    names: frozenset[str] = frozenset()
+    """Named: started anew also where nothing has changed."""
+    everything: bool = True
+    """Whether the others are looked at as well."""
+
+    def holds(self, name: str) -> bool:
+        """Whether this one is looked at."""
+        return self.everything or name in self.names
+
+
+@attrs.define
+class Found:
+    """What is to be done."""
+
+    candidates: tuple[Candidate, ...] = ()
+    """The catalogue from now on. Where a manifest cannot be read any more, what runs keeps its old row."""
+    added: list[Candidate] = attrs.Factory(list)
+    """To be started for the first time."""
+    restarted: list[Candidate] = attrs.Factory(list)
+    """To be started in the place of one that runs, or has come to its end."""
+    removed: list[str] = attrs.Factory(list)
+    """Not there any more, or not to run."""
+    unchanged: list[str] = attrs.Factory(list)
+    """To be left alone."""
+    failed: list[ReloadFailure] = attrs.Factory(list)
+    """What cannot be started."""
+
+
+def compare(
+    known: Sequence[Candidate],
+    scanned: Sequence[Candidate],
+    latest: Callable[[str], Instance | None],
+    scope: Scope,
+) -> Found:
+    """Work out what a scan means; changes nothing.
+
+    Args:
+      known: The catalogue before.
+      scanned: The catalogue now.
+      latest: The instance of a name that runs, or the last that did.
+      scope: Which extensions are meant.
+    """
+    found = Found()
+    rows: list[Candidate] = []
+    effective = {each.name for each in scanned if each.status.value == "effective"}
+    kept: set[str] = set()
+    for candidate in scanned:
+        old = _that_runs_there(candidate, known, latest)
+        if candidate.status.value == "effective":
+            rows.append(candidate)
+            _look_at(candidate, latest(candidate.name), scope, found)
+        elif candidate.status.value == "rejected" and candidate.code not in _GONE:
+            name = old.name if old is not None else candidate.name
+            rows.append(old.candidate if old is not None and name not in effective else candidate)
+            kept.add(name)
+            if scope.holds(name):
+                found.failed.append(ReloadFailure(name, candidate.reason, "discovery", _log_of(old)))
+        else:
+            rows.append(candidate)
+    gone = [each for each in known if each.status.value == "effective" and each.name not in effective | kept]
+    found.removed += [each.name for each in gone if scope.holds(each.name)]
+    present = {each.directory for each in rows}
+    # What is out of scope stays what it is, be it gone.
+    rows += [each for each in gone if not scope.holds(each.name) and each.directory not in present]
+    found.candidates = tuple(rows)
+    for name in sorted(scope.names - effective - kept - {each.name for each in gone}):
+        found.failed.append(ReloadFailure(name, _why_not(name, scanned), "discovery"))
+    return found
+
+
+def _that_runs_there(
+    candidate: Candidate, known: Sequence[Candidate], latest: Callable[[str], Instance | None]
+) -> Instance | None:
+    """Who runs in the directory of a candidate, whatever the candidate is called."""
+    for each in known:
+        if each.directory == candidate.directory:
+            instance = latest(each.name)
+            if instance is not None and instance.candidate.directory == candidate.directory and not instance.is_ending:
+                return instance
+    return None
+
+
+def _look_at(candidate: Candidate, instance: Instance | None, scope: Scope, found: Found) -> None:
+    name = candidate.name
+    if not scope.holds(name):
+        return
+    if instance is None:
+        found.added.append(candidate)
+    elif name in scope.names or _is_another(instance, candidate):
+        found.restarted.append(candidate)
+    else:
+        found.unchanged.append(name)
+
+
+def _is_another(instance: Instance, candidate: Candidate) -> bool:
+    """Whether to start it: it has failed, or something of it has changed; one that was unloaded stays so."""
+    if instance.state is State.STOPPED:
+        return False
+    if instance.ended.is_set():
+        return True
+    old = instance.candidate
+    same = old.digest is not None and old.digest == candidate.digest
+    return not (same and old.directory == candidate.directory and old.manifest == candidate.manifest)
+
+
+def _why_not(name: str, scanned: Collection[Candidate]) -> str:
+    row = next((each for each in scanned if each.name == name), None)
+    if row is None:
+        return "there is no extension of that name"
+    return row.reason or f"it is {row.status.value}, and there is nothing to start"
+
+
+def _log_of(instance: Instance | None) -> str:
+    return str(instance.log.path) if instance is not None else ""
