@@ -24,13 +24,14 @@ def test_full_section_is_read():
             "dialect": "effects", "scope": "run", "priority": -5, "permissions": ["tools.register", "secrets.read:a.b-c_1"],
             "optional_permissions": ["tools.override"], "overrides": ["bash"], "state_schema": 2, "startup_timeout_s": 20,
             "tool_timeout_s": 1.5, "env": {"A": "1"}, "env_from": ["KEY"], "on_failure": "block", "restart": "on_crash",
-            "adapter": "mcp",
+            "adapter": "mcp", "watch_ignore": ["state.json", "out/*.js"],
         }
     ).exthost  # fmt: skip
     assert section == HostSection(
         dialect="effects", scope="run", priority=-5, permissions=("tools.register", "secrets.read:a.b-c_1"),
         optional_permissions=("tools.override",), overrides=("bash",), state_schema=2, startup_timeout_s=20.0,
         tool_timeout_s=1.5, env={"A": "1"}, env_from=("KEY",), on_failure="block", restart="on_crash", adapter="mcp",
+        watch_ignore=("state.json", "out/*.js"),
     )  # fmt: skip
 
 
@@ -91,6 +92,7 @@ def test_each_value_in_range_is_kept(key, values):
         ("env", [], "must be an object, not an array"),
         ("env", None, "must be an object, not null"),
         ("env_from", "KEY", "must be an array, not text"),
+        ("watch_ignore", "state.json", "must be an array, not text"),
     ],
 )
 def test_value_out_of_range_or_type_is_an_error_with_path(key, value, words):

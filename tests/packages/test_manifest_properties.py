@@ -40,6 +40,7 @@ def sections(draw):
         "on_failure": st.just("block"),
         "restart": st.sampled_from(["never", "on_crash"]),
         "adapter": st.sampled_from(["zot", "effects", "claude_hook", "mcp"]),
+        "watch_ignore": st.lists(texts.filter(bool), unique=True, max_size=3),
     }
     return draw(st.fixed_dictionaries({}, optional=optional))
 

@@ -77,6 +77,9 @@ class HostSection:
     """`never` or `on_crash`."""
     adapter: str | None = None
     """Reserved: zot, effects, claude_hook or mcp."""
+    watch_ignore: tuple[str, ...] = ()
+    """Patterns (`state.json`, `*.db`, `out/*.js`) of what it writes into its own directory: `exthost dev` does not reload it
+    for a change of those."""
 
 
 _SECTION_KEYS = tuple(field.name for field in attrs.fields(HostSection))
@@ -247,6 +250,7 @@ def _section(value: object, path: str, name: str) -> HostSection:
         on_failure=ours.choice("on_failure", ("block",)),
         restart=ours.choice("restart", ("never", "on_crash")) or "never",
         adapter=ours.choice("adapter", ("zot", "effects", "claude_hook", "mcp")),
+        watch_ignore=ours.distinct("watch_ignore"),
     )
 
 
