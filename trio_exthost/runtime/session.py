@@ -30,6 +30,8 @@ from trio_exthost.runtime.outcomes import CommandOutcome
 from trio_exthost.runtime.panels import Panel, Panels
 from trio_exthost.runtime.registration import Registrar
 from trio_exthost.runtime.registrations import Registrations
+from trio_exthost.runtime.reload_report import ReloadReport, When
+from trio_exthost.runtime.reloading import Reloader
 from trio_exthost.runtime.results import ToolResult, clean_text
 from trio_exthost.runtime.run import AgentRef, Run
 from trio_exthost.runtime.session_points import SessionPoints, dispatched
@@ -100,6 +102,7 @@ class Session(SessionPoints):
         """Open questions of the host itself."""
         self.registrar: Registrar = Registrar(self)
         self.loader: Loader = Loader(self)
+        self._reloader = Reloader(self)
         self.is_interactive: bool = client is not None
         self._client: HostClient = client or HostClient()
         self._sequence = 0
@@ -149,6 +152,45 @@ class Session(SessionPoints):
         """
         self.host.check_thread()
         await self.loader.unload(name)
+
+    async def reload(
+        self, name: str | None = None, *, when: When = "idle", grace_s: float | None = None
+    ) -> ReloadReport:
+        """Look at the catalogue anew: start what is new, stop what has gone, give what has changed a new process.
+
+        A successor starts beside the one that runs, and takes over in one step once it is ready, with all records and in
+        their places; until then the old one is told and asked. If it does not get ready, or would drop what the policy
+        requires of it, the old one goes on, and the report says why. Calls in flight have a grace; the others end with
+        `Reloaded`. Requests that come together are one reload, and one that comes during another begins after it with a
+        new look. Sequence numbers go on. `docs/reload.md` has the whole of it.
+
+        Takes at most `deadlines.reload_total_s` and the time for which it waits for runs.
+
+        If this raises `trio.Cancelled`, and nobody else waits for the same reload, what has not taken over is being stopped,
+        and what ran goes on.
+
+        Args:
+          name: Only this one, changed or not; all that have changed or failed if not given.
+          when: Take over as soon as no run is open (`reload_pending` says who waits), or `now`. Do not wait for `idle` from
+            within a run.
+          grace_s: For calls in flight; `deadlines.reload_grace_s` if not given.
+
+        Raises:
+          ValueError: `when` or `grace_s` is none.
+          ClosedError: The session has ended, or does meanwhile.
+        """
+        self.check_open()
+        return await self._reloader.reload(name, when, grace_s)
+
+    @property
+    def reload_report(self) -> ReloadReport | None:
+        """What the last `reload` did; stays until the next has."""
+        return self._reloader.report
+
+    @property
+    def reload_pending(self) -> tuple[str, ...]:
+        """Extensions that a reload will replace or stop once no run is open."""
+        return self._reloader.pending
 
     def extensions(self) -> tuple[ExtensionRow, ...]:
         """Every extension there is, in catalogue order, with its state and the reason for it."""
