@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trio_exthost.packages.catalogue import Candidate, Origin, Status, discover
 from trio_exthost.packages.digest import package_digest
+from trio_exthost.packages.digests import with_digests
 from trio_exthost.packages.explain import explain_exit, explain_spawn_error
 from trio_exthost.packages.manifest import (
     MANIFEST_NAME,
@@ -38,4 +39,5 @@ __all__ = [
     "package_digest",
     "parse_manifest",
     "resolve_exec",
+    "with_digests",
 ]

@@ -11,12 +11,13 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectKind
-from trio_exthost.errors import CallError, CallTimedOut, MalformedReply, Overloaded, PayloadError
+from trio_exthost.errors import CallAborted, CallError, CallTimedOut, MalformedReply, Overloaded, PayloadError
 from trio_exthost.hooks import INTERCEPT_POINTS, LIFE_POINTS, WHOLE, Batch, Event, HookClass, InterceptPoint, fold
 from trio_exthost.policy import Answer, Chain, Failure, Outcome, StepKind, Verdict
 from trio_exthost.policy.rules import MemberKind
 from trio_exthost.runtime.calls import Request, call
 from trio_exthost.runtime.guards import Absent, way_out
+from trio_exthost.runtime.heirs import heir_of
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.invoking import Invoked, invoke
 from trio_exthost.runtime.patience import Patience
@@ -218,7 +219,19 @@ class Asking:
         return schema is None or not schema.explain(shown_to_hooks(self._occasion, payload))
 
     async def ask(self, member: Member, payload: Mapping[str, Any]) -> Answer | Failure:
-        """One member's answer, or why there is none and what the policy says."""
+        """One member's answer, or that of whoever has taken over from it; or why there is none and what the policy says."""
+        while True:
+            heir = heir_of(self._session, member, self.point.event, payload, self._occasion.run)
+            if heir is None:
+                return Answer(reason="it was reloaded, and does not take part here any more")
+            if isinstance(heir, Absent):
+                return self.answer_for(heir)
+            try:
+                return await self._ask(heir, payload)
+            except CallAborted:
+                member = heir  # its successor is asked: a question is never lost between the two
+
+    async def _ask(self, member: Member, payload: Mapping[str, Any]) -> Answer | Failure:
         event, instance = self.point.event, instance_of(member)
         kind = _kind_of(member)
         own_s = self._policy.deadline_s(member.name, event, kind, deadlines=instance.deadlines).value
@@ -240,6 +253,8 @@ class Asking:
         except MalformedReply as exc:
             return self._failed(member, StepKind.FAILED, exc.message)
         except CallError as exc:
+            if isinstance(exc, CallAborted) and instance.successor is not None:
+                raise
             kind_of_step = StepKind.FAILED if exc.may_have_run else StepKind.NOT_RUNNING
             return self._failed(member, kind_of_step, f"gave no usable answer: {exc.message}")
 

@@ -246,10 +246,11 @@ class Host:
 
 async def discover_in_thread(config: HostConfig, cwd: Path) -> Sequence[Candidate]:
     """The catalogue as it is on disk, read in a worker thread with the user's trust store."""
-    from trio_exthost.packages import TrustStore, discover  # noqa: PLC0415 - heavy; see there
+    from trio_exthost.packages import TrustStore, discover, with_digests  # noqa: PLC0415 - heavy; see there
 
     def look() -> Sequence[Candidate]:
-        return discover(config, cwd, trust=TrustStore(config.data_dir / "trust.json"))
+        # A reload compares digests, so they have to be of before the start.
+        return with_digests(discover(config, cwd, trust=TrustStore(config.data_dir / "trust.json")))
 
     return await trio.to_thread.run_sync(look)
 
