@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trio_exthost.errors import MalformedReply
-from trio_exthost.hooks import DURABLE, Batch, Contract, HookClass, HookEvent, contract_of, fold, read_batch
+from trio_exthost.hooks import Batch, Contract, HookClass, HookEvent, contract_of, fold, read_batch
 
 EXTENSION = "guard"
 WHAT = "a hook"
