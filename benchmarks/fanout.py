@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from comparing.picture import draw
 from comparing.programs import Program, programs
 from comparing.report import report
 from comparing.rounds import QUICK, Figures, Plan, measure
+
+LOAD_QUIET = 0.5
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -44,6 +47,16 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _busy() -> list[str]:
+    """A warning, if others were at work just before."""
+    load = os.getloadavg()[0]
+    if load <= LOAD_QUIET:
+        return []
+    return [
+        f"The machine is busy (load average {load:.1f} before the run): what is free suffers more than what is pinned."
+    ]
+
+
 def _chosen(found: Sequence[Program], names: str | None) -> list[Program]:
     if names is None:
         return list(found)
@@ -66,7 +79,7 @@ def main() -> None:
             plan = attrs.evolve(plan, sizes=options.sizes)
         with tempfile.TemporaryDirectory() as folder:
             found = programs(Path(folder), compiler="none" if options.no_compiler else None)
-            notes = found.notes
+            notes = (*found.notes, *_busy())
             chosen = _chosen(found.programs, options.columns)
             for n in plan.sizes:
                 for pinned in (False, True):

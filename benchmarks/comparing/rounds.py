@@ -122,9 +122,8 @@ def measure(every: Sequence[Program], plan: Plan, n: int, *, pinned: bool) -> li
         workers = [stack.enter_context(Worker.start(each)) for each in every if n <= each.n_max]
         _measure_starts(workers, plan, n, book)
         for index in range(plan.rounds + 1):
-            turn = index % len(workers)
             for block in blocks(n):
-                for worker in (*workers[turn:], *workers[:turn]):
+                for worker in _from(workers, index):
                     if block.suits(worker.program):
                         count = max(1, int(plan.operations(block.row, n) * worker.program.share))
                         answer = worker.ask(block.order, count)
@@ -136,6 +135,12 @@ def measure(every: Sequence[Program], plan: Plan, n: int, *, pinned: bool) -> li
         {"row": row, "n": number, "pinned": pinned, "column": column, **samples.figures()}
         for (row, number, column), samples in book.items()
     ]
+
+
+def _from(workers: Sequence[Worker], index: int) -> list[Worker]:
+    """All of them, each round beginning with the next."""
+    turn = index % len(workers)
+    return [*workers[turn:], *workers[:turn]]
 
 
 def _note(samples: Samples, block: Block, count: int, answer: dict[str, Any]) -> None:
@@ -156,7 +161,7 @@ def _measure_starts(workers: Sequence[Worker], plan: Plan, n: int, book: Book) -
             worker.ask("start", 1)
             worker.ask("stop", 1)
     for index in range(plan.starts):
-        for worker in workers:
+        for worker in _from(workers, index):
             column, starts = worker.program.column, min(plan.starts, worker.program.starts_max)
             if index >= starts:
                 continue
