@@ -10,6 +10,7 @@ import click
 COMMANDS = {
     "check": ("check", "Load one extension and say what it registers, or why it fails."),
     "demo": ("demo", "See it: an agent and five extensions at work. Works offline."),
+    "dev": ("dev", "Work on one extension: it is reloaded whenever its files change."),
     "list": ("catalogue", "Every extension there is, with its state and the reason."),
     "replay": ("replay", "What extensions would have done to a recorded conversation."),
     "stats": ("stats", "How often extensions were asked, and how long they took; from a log."),
