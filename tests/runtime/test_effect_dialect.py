@@ -453,7 +453,7 @@ async def test_a_register_that_cannot_be_read_is_rejected_all_the_same(tmp_path,
             {"type": "register", "registration_id": 1, "kind": "dance", "descriptor": {}},
             {"type": "register", "registration_id": 2, "kind": "tool", "descriptor": []},
             {"type": "register", "registration_id": 3, "kind": "tool", "descriptor": {}},
-            {"type": "register", "registration_id": 4, "kind": "hook", "descriptor": {"event": "input"}},
+            {"type": "register", "registration_id": 4, "kind": "hook", "descriptor": {"event": "before_provider_request_raw"}},
             register(4, "tool", tool("t")),
             register(4, "tool", tool("u")),
         )

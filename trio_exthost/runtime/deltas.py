@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from trio_exthost.hooks import Batch, HookEvent, fold
-from trio_exthost.policy import Failure
+from trio_exthost.policy import Failure, Outcome, Step, StepKind, Verdict
 from trio_exthost.runtime.chain import Asking, Occasion
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.views import HookMember
@@ -31,9 +31,33 @@ MAX_PIECE = 64 * 1024
 
 @attrs.define
 class _Stage:
+    name: str
     held: str = ""
     offset: int = 0
     """Where `held` begins in the text that this stage has been given."""
+    given: list[str] = attrs.field(factory=list)
+    let_go: list[str] = attrs.field(factory=list)
+    seconds: float = 0.0
+    failure: Failure | None = None
+    """The last one, if any."""
+
+    def step(self) -> Step:
+        """Its part in the whole message."""
+        before, after = "".join(self.given), "".join(self.let_go) + self.held
+        if self.failure is not None:
+            failure = self.failure
+            return Step(
+                self.name,
+                failure.kind,
+                self.seconds,
+                failure.reason,
+                policy=failure.policy,
+                rule=failure.rule,
+                where=failure.where,
+            )
+        if before != after:
+            return Step(self.name, StepKind.REWROTE, self.seconds, before=before, after=after)
+        return Step(self.name, StepKind.ALLOWED, self.seconds)
 
 
 class Deltas:
@@ -47,6 +71,7 @@ class Deltas:
         self._size = 0
         self._since = 0.0
         self._stages: dict[int, _Stage] = {}  # by handle, in the order of the chain
+        self._gone: list[_Stage] = []
 
     @property
     def is_idle(self) -> bool:
@@ -85,14 +110,18 @@ class Deltas:
         there = {each.record.handle for each in members}
         # What a hook held that is gone since is the oldest text there is, and the others still look at it.
         gone = [handle for handle in self._stages if handle not in there]
-        text = "".join(self._stages.pop(handle).held for handle in gone) + text
+        for handle in reversed(gone):
+            stage = self._stages.pop(handle)
+            text = stage.held + text
+            self._gone.append(stage)
         for member in members:
-            stage = self._stages.setdefault(member.record.handle, _Stage())
+            stage = self._stages.setdefault(member.record.handle, _Stage(member.name))
             text = await self._through(member, stage, text, final=final)
         return text
 
     async def _through(self, member: HookMember, stage: _Stage, text: str, *, final: bool) -> str:
         """What one stage lets go of, given more text."""
+        stage.given.append(text)
         piece = stage.held + text
         if not piece and not final:
             return ""
@@ -102,17 +131,15 @@ class Deltas:
             "text": piece,
             "final": final,
         }
-        shown, hold = await self._ask(member, payload)
+        shown, hold = await self._ask(member, stage, payload)
         stage.offset += len(piece)
-        if final or not hold:
-            stage.held = ""
-            return shown
-        cut = len(shown) - hold
+        cut = len(shown) - (0 if final else hold)
         stage.held = shown[cut:]
-        stage.offset -= hold
+        stage.offset -= len(stage.held)
+        stage.let_go.append(shown[:cut])
         return shown[:cut]
 
-    async def _ask(self, member: HookMember, payload: Mapping[str, Any]) -> tuple[str, int]:
+    async def _ask(self, member: HookMember, stage: _Stage, payload: Mapping[str, Any]) -> tuple[str, int]:
         """One hook's text, and how much of its end is held; the piece as it is where it says nothing usable."""
         told: list[Batch] = []
         occasion = Occasion(
@@ -126,8 +153,27 @@ class Deltas:
         text = str(payload["text"])
         if not asking.concerns(member, payload):
             return text, 0
+        begun = trio.current_time()
         answer = await asking.ask(member, payload)
+        stage.seconds += trio.current_time() - begun
+        if isinstance(answer, Failure):
+            stage.failure = answer
         if isinstance(answer, Failure) or not told or told[-1].primary is None:
             return text, 0
         folded = fold(HookEvent.MESSAGE_DELTA, payload, told[-1], extension=member.name, what="message_delta")
         return str(folded["text"]), int(told[-1].primary.fields.get("hold", 0))
+
+    def end(self, original: str, shown: str) -> None:
+        """The message is complete: what each hook made of it is recorded, as one decision."""
+        stages = [*self._gone, *self._stages.values()]
+        if stages:
+            session, about = self._run.session, {"message_id": self._message_id}
+            verdict = Verdict(
+                HookEvent.MESSAGE_DELTA.value,
+                Outcome.ALLOW,
+                {**about, "text": shown},
+                {**about, "text": original},
+                steps=tuple(stage.step() for stage in stages),
+                run_id=self._run.id,
+            )
+            session.host.books.outcomes.chain_ended(session.id, verdict, sum(each.seconds for each in stages))

@@ -142,6 +142,7 @@ class AssistantText:
         self._is_finished = True
         shown = self.shown
         tail = await self._deltas.take(final=True)
+        self._deltas.end(self.original, shown + tail)
         whole = {**self._body(shown + tail), **(message or {})}
         if isinstance(whole["content"], str):
             whole["content"] = shown + tail
