@@ -123,11 +123,11 @@ def test_an_endpoint_that_is_not_there_ends_the_program_with_one_line(tmp_path: 
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_calls_into_the_host_stay_under_40_lines() -> None:
+def test_the_calls_into_the_host_stay_under_55_lines() -> None:
     source = (examples_directory() / "agent/agent.py").read_text()
     _, after = source.split("# ---- calls into the host ", 1)
     lines = [line for line in after.split("    # -----", 1)[0].splitlines()[1:] if line.strip()]
-    assert 20 < len(lines) < 40
+    assert 20 < len(lines) < 55
     outside = source.replace("\n".join(after.split("    # -----", 1)[0].splitlines()), "")
     assert "run.tool_call(" not in outside
     assert "open_run(" not in outside

@@ -66,7 +66,7 @@ REGISTRATIONS: dict[str, list[dict[str, Any]]] = {
 }
 CAPABILITIES = {
     "guard": ["commands", "events"],
-    "redact": ["events"],
+    "redact": ["events", "effects"],
     "audit": ["commands", "events"],
     "weather": ["tools", "tool_cancel"],
     "todo": ["commands", "tools", "panels"],
