@@ -247,10 +247,10 @@ async def test_a_dry_run_commits_nothing_and_says_who_could_not_know(tmp_path, a
 async def test_only_points_that_the_agent_dispatches_can_be_hooked(tmp_path, autojump_clock) -> None:
     programs = {"a": hooker({"event": "context"}, {"event": "input"}, {"event": "before_provider_request_raw"})}
     async with hooked(tmp_path, programs, points=["context"]) as (_, guests):
+        await trio.testing.wait_all_tasks_blocked()
         received = guests["a"].received
         (ack,) = [frame for frame in received if frame["type"] == "hello_ack"]
         assert ack["dialect"]["events"] == ["context"]
-        await trio.testing.wait_all_tasks_blocked()
         assert [(f["registration_id"], f["code"]) for f in received if f["type"] == "rejected"] == [
             (2, "event_not_dispatched"),
             (3, "event_not_dispatched"),
