@@ -200,7 +200,8 @@ class _Client(HostClient):
         self._view.line("panel", f"{extension}: {panel.title}", "magenta", 1)
 
     def diagnostic(self, session: Session | None, diagnostic: Diagnostic) -> None:  # noqa: ARG002 - the protocol
-        self._view.line("host", f"{diagnostic.code}: {diagnostic.message}", "yellow", 1)
+        first, *_ = diagnostic.message.splitlines() or [""]
+        self._view.line("host", f"{diagnostic.code}: {first}", "yellow", 1)
 
 
 class _Instrument(HostInstrument):

@@ -83,7 +83,7 @@ class DevView(View):
         for name in report.removed:
             self.line("removed", name, "yellow")
         for failure in report.failed:
-            self.lines("failed", f"{failure.name}: {failure.reason}", "red")
+            self.lines("failed", f"{failure.name}: {failure.reason.removeprefix(f'{failure.name}: ')}", "red")
         if not (report.added or report.restarted or report.removed or report.failed):
             self.line("host", "nothing has changed in what it consists of", "dim")
         self._tell("reloaded", seconds=round(seconds, 3), **attrs.asdict(report))
