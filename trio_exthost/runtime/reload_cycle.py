@@ -82,6 +82,8 @@ class Cycle:
     @property
     def pending(self) -> tuple[str, ...]:
         """Extensions whose successors are ready and wait for open runs to end, and those that are to be stopped then."""
+        if self.scope.cancel_called:
+            return ()
         return (*(each.name for each in self._handovers if each.is_pending), *sorted(self._removals))
 
     def give_way(self, newer: Cycle) -> None:
@@ -154,6 +156,8 @@ class Cycle:
         loader = self._session.loader
 
         def stop() -> None:
+            if self.scope.cancel_called:
+                return
             self._removals.discard(name)
             loader.supervisor.forget(name)
             instance = loader.running(name)
