@@ -19,7 +19,6 @@ MAX_REVISION = 2**63 - 1
 
 _SEVERITIES = ("info", "warning", "error")
 _PLACEMENTS = ("system_prompt_section", "message")
-_OUTCOME_KEYS = ("status", "message", "data", "code")
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}")
 _CUSTOM_TYPE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _MAX_ITEMS = 2**31  # a frame's size is the limit

@@ -110,6 +110,8 @@ class _Reading:
             fields = dict(nested)
         else:
             fields = {key: value for key, value in raw.items() if key != "kind"}
+        if kind == "emit_command_outcome" and "status" in fields:
+            fields = {"outcome": fields}  # as flat as any other action's
         known, check = SHAPES[kind]
         try:
             check(Fields(fields, known, extension=self._extension, at=at))
