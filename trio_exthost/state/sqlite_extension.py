@@ -35,6 +35,7 @@ from trio_exthost.state.sqlite_file import (
     kept_aside,
     leftovers,
     set_aside,
+    sum_holds,
     transaction,
     was_damaged,
 )
@@ -191,31 +192,34 @@ def _read(
         raise StoreFailed(
             f"a file of the extension {head[0]!r}, which somebody renamed; give it its name again", extension=extension
         )
-    values = {key: _value(*row) for row in _rows(connection, "state", "key", keys) for key in (row[0],)}
-    found = {event_id: _event(*row) for row in _rows(connection, "events", "id", events) for event_id in (row[1],)}
+    values = {row[0]: _value(*row) for row in _rows(connection, "state", "key", keys)}
+    found = {row[1]: _event(*row) for row in _rows(connection, "events", "id", events)}
     usage = Usage(values=head[3], value_bytes=head[4], events=head[5], event_bytes=head[6])
+    if keys is None and len(values) != usage.values:
+        raise Damage(f"it holds {len(values)} keys, of {usage.values} that were stored")
+    if events is None and len(found) != usage.events:
+        raise Damage(f"it holds {len(found)} events, of {usage.events} that were stored")
     return Projection(
         extension=extension, values=Table(values), events=Table(found),
         schema=head[1], revision=head[2], usage=usage,
     )  # fmt: skip
 
 
-def _rows(connection: sqlite3.Connection, table: str, column: str, names: Iterable[str] | None) -> Iterator[Any]:
+def _rows(connection: sqlite3.Connection, table: str, column: str, names: Iterable[str] | None) -> list[Any]:
     if names is None:
-        yield from connection.execute(f"SELECT * FROM {table} ORDER BY rowid")  # noqa: S608 - a word of ours
-        return
-    for name in dict.fromkeys(names):
-        yield from connection.execute(f"SELECT * FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - as above
+        return connection.execute(f"SELECT * FROM {table} ORDER BY rowid").fetchall()  # noqa: S608 - a word of ours
+    query = f"SELECT * FROM {table} WHERE {column} = ?"  # noqa: S608 - as above
+    return [row for name in dict.fromkeys(names) for row in connection.execute(query, (name,))]
 
 
 def _value(key: str, revision: int, found: int, text: bytes) -> Value:
-    if found != check_sum(text, key, revision):
+    if not sum_holds(found, text, key, revision):
         raise Damage(f"the key {key!r} was altered")
     return Value(text, revision)
 
 
 def _event(number: int, event_id: str, custom_type: str, sequence: int, found: int, text: bytes) -> CustomEvent:
-    if found != check_sum(text, event_id, custom_type, sequence):
+    if not sum_holds(found, text, event_id, custom_type, sequence):
         raise Damage(f"the event in row {number} was altered")
     return CustomEvent(event_id, custom_type, text, sequence)
 

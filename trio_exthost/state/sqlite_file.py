@@ -48,9 +48,20 @@ class Layout:
         return len(self.steps)
 
 
+def sum_holds(found: object, text: object, *context: object) -> bool:
+    """Whether a stored sum is that of a stored text; what was altered may be of any type, or null."""
+    return isinstance(text, bytes) and found == check_sum(text, *context)
+
+
 def check_sum(text: bytes, *context: object) -> int:
-    """A sum over a text and what it belongs to. SQLite itself does not notice a byte that was altered in a text."""
-    return zlib.crc32(text, zlib.crc32(" ".join(map(str, context)).encode()))
+    """A sum over a text and what it belongs to. SQLite itself does not notice a byte that was altered in a text.
+
+    Raises:
+      Damage: The text is none: SQLite gives whatever type an altered row says.
+    """
+    if text.__class__ is not bytes:
+        raise Damage("a text was altered")
+    return zlib.crc32(text, zlib.crc32(repr(context).encode("utf-8", "surrogatepass")))
 
 
 @contextlib.contextmanager
@@ -65,6 +76,8 @@ def failures(path: Path, doing: str) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as exc:
         code = getattr(exc, "sqlite_errorcode", None)
+        if code is None and isinstance(exc, sqlite3.OperationalError):
+            raise Damage(str(exc)) from exc  # a text that is no UTF-8: no failure of SQLite's, so it has no number
         if code is None:
             raise
         if code & 0xFF in _DAMAGE:
@@ -72,6 +85,8 @@ def failures(path: Path, doing: str) -> Iterator[None]:
         why, hint = _WHY.get(code & 0xFF, ("SQLite refused", ""))
         name = exc.sqlite_errorname
         raise StoreFailed(f"{doing}: {why} ({exc}, {name})", path=printable(path), hint=hint) from exc
+    except UnicodeDecodeError as exc:
+        raise Damage(f"it holds a text that is no UTF-8: {exc.reason}") from exc
     except OSError as exc:
         hint = "give this user the right to write the directory, and see that its disk has room"
         raise StoreFailed(f"{doing}: {reason_of(exc)}", path=printable(path), hint=hint) from exc

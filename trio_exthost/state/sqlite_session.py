@@ -26,6 +26,7 @@ from trio_exthost.state.sqlite_file import (
     kept_aside,
     leftovers,
     set_aside,
+    sum_holds,
     transaction,
     was_damaged,
 )
@@ -254,10 +255,9 @@ def _sum_of_batch(batch: StoredBatch) -> int:
 
 def _read_batches(rows: sqlite3.Cursor) -> Iterator[StoredBatch]:
     for row, position, sequence, found, body in rows:
-        batch = StoredBatch(row, position, sequence, body)
-        if found != _sum_of_batch(batch):
+        if not sum_holds(found, body, row, position, sequence):
             raise Damage(f"the batch in row {row} was altered")
-        yield batch
+        yield StoredBatch(row, position, sequence, body)
 
 
 def _batches_of(connection: sqlite3.Connection, position: int) -> list[StoredBatch]:
