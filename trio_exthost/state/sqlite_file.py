@@ -54,13 +54,7 @@ def sum_holds(found: object, text: object, *context: object) -> bool:
 
 
 def check_sum(text: bytes, *context: object) -> int:
-    """A sum over a text and what it belongs to. SQLite itself does not notice a byte that was altered in a text.
-
-    Raises:
-      Damage: The text is none: SQLite gives whatever type an altered row says.
-    """
-    if text.__class__ is not bytes:
-        raise Damage("a text was altered")
+    """A sum over a text and what it belongs to. SQLite itself does not notice a byte that was altered in a text."""
     return zlib.crc32(text, zlib.crc32(repr(context).encode("utf-8", "surrogatepass")))
 
 
@@ -193,15 +187,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def kept_aside(path: Path) -> tuple[Path, ...]:
-    """The damaged files that once had this name, oldest first."""
-    found = path.parent.glob(f"{path.stem}.damaged-*{path.suffix}")
-    return tuple(sorted(found, key=lambda each: (len(each.name), each.name)))
+    """The damaged files that once had this name, oldest first; of one that was gone itself, its journal."""
+    found: dict[str, Path] = {}
+    for each in sorted(path.parent.glob(f"{path.stem}.damaged-*{path.suffix}*"), key=lambda each: len(each.name)):
+        found.setdefault(each.name.partition(path.suffix)[0], each)
+    return tuple(found[name] for name in sorted(found, key=lambda name: (len(name), name)))
 
 
 def set_aside(path: Path, reason: str) -> StoreDamaged:
     """Give a damaged file, or what is left of it, another name, with its journal. The error that says so.
 
-    Nobody has it open. Whoever calls it holds the lease of the file.
+    Whoever calls it holds the lease of the file; who has it open still has it, under its new name.
     """
     number = 1
     while any(each.exists() for each in _family(_aside(path, number))):
