@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trio_exthost.config import Deadlines, HostConfig, Limits
     from trio_exthost.diagnostics import Code, Diagnostic, DiagnosticLog, Severity
     from trio_exthost.effects import Change, ChangeAction, DisposeCause, EffectKind, EffectLedger, EffectOwner, EffectRecord, EffectView, Registration, Scope, ScopeBinding, ToolPermission
-    from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, ConfigError, Conflict, DisposedHandle, ExtensionExited, GuardAbsent, HostError, InvalidArguments, LedgerError, LoadError, MalformedReply, ManifestError, MissingScopeId, Overloaded, OverrideDenied, PayloadError, PolicyError, ProtocolError, RegistrationRefused, RemoteError, TrustError, UnknownCommand, UnknownHandle, UnknownTool, WrongThread
+    from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, ConfigError, Conflict, DisposedHandle, ExtensionExited, GuardAbsent, HostError, InvalidArguments, LedgerError, LoadError, MalformedReply, ManifestError, MissingScopeId, Overloaded, OverrideDenied, PayloadError, PolicyError, ProtocolError, RegistrationRefused, Reloaded, RemoteError, TrustError, UnknownCommand, UnknownHandle, UnknownTool, WrongThread
     from trio_exthost.hooks import Event, HookClass, HookEvent
     from trio_exthost.policy import OnFailure, Outcome, Step, StepKind, Verdict
     from trio_exthost.policy.extension_policy import ExtensionPolicy, PointPolicy, RestartPolicy
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.panels import Panel
     from trio_exthost.runtime.questions import Question
     from trio_exthost.runtime.registrations import AcceptedAll, Registrations
+    from trio_exthost.runtime.reload_report import ReloadFailure, ReloadReport, Restarted
     from trio_exthost.runtime.results import ToolResult, ToolStatus, text_block
     from trio_exthost.runtime.run import AgentRef, Compaction, Run
     from trio_exthost.runtime.run_points import Input, RunContext
@@ -141,8 +142,12 @@ _HOMES = {
     "RegistrationRefused": "errors",
     "Registrations": "runtime.registrations",
     "Rejected": "runtime.outcomes",
+    "ReloadFailure": "runtime.reload_report",
+    "ReloadReport": "runtime.reload_report",
+    "Reloaded": "errors",
     "RemoteError": "errors",
     "RestartPolicy": "policy.extension_policy",
+    "Restarted": "runtime.reload_report",
     "Rule": "policy.rules",
     "Ruling": "policy.rules",
     "Run": "runtime.run",
@@ -258,8 +263,12 @@ __all__ = [
     "RegistrationRefused",
     "Registrations",
     "Rejected",
+    "ReloadFailure",
+    "ReloadReport",
+    "Reloaded",
     "RemoteError",
     "RestartPolicy",
+    "Restarted",
     "Rule",
     "Ruling",
     "Run",
