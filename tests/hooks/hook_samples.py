@@ -103,6 +103,16 @@ ACTIONS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Each kind with every key it may have."""
 
+OPTIONAL: dict[str, set[str]] = {
+    "patch_run_context": {"system_prompt", "messages"},
+    "replace_text": {"hold"},
+    "replace_tool_result": {"is_error"},
+    "set_state": {"if_revision"},
+    "delete_state": {"if_revision"},
+    "emit_diagnostic": {"details", "redacted_fields"},
+}
+"""Keys of these that may be left out."""
+
 
 def contract(event: HookEvent, hook_class: HookClass) -> Contract:
     """The contract, which must be there."""

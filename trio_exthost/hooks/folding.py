@@ -10,7 +10,7 @@ from trio_exthost.errors import MalformedReply, RegistrationRefused
 from trio_exthost.hooks.actions import Action, Batch
 from trio_exthost.hooks.contract import PRIMARY
 from trio_exthost.hooks.events import HookEvent
-from trio_exthost.hooks.request_rules import check_request
+from trio_exthost.hooks.request_rules import check_request, own_keys
 
 _Change: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
@@ -59,6 +59,7 @@ def fold(
             check_request(action.fields["request"], before, max_tokens=max_tokens, extension=extension)
         except RegistrationRefused as exc:
             refuse(exc.field, exc.reason, exc.code, exc.hint)
+        return {**payload, "request": {**own_keys(before), **action.fields["request"]}}
     if action.kind == "replace_message":
         _check_role(payload, action, refuse)
     return _CHANGES[action.kind](payload, action.fields)
@@ -97,7 +98,6 @@ _CHANGES: Mapping[str, _Change] = MappingProxyType(
         "replace_input": _replaced("message"),
         "patch_run_context": _run_context,
         "replace_context": _replaced("messages"),
-        "replace_model_request": _replaced("request"),
         "replace_provider_headers": _replaced("request"),
         "replace_provider_payload": _replaced("request"),
         "replace_text": _replaced("text"),

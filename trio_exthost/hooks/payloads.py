@@ -49,7 +49,7 @@ MODEL_REQUEST: JsonSchema = _object(
             },
         ),
     },
-    {"system_instructions": _TEXT},
+    {"system_instructions": {"type": ["string", "null"]}},
 )
 """A request to the model: which one, what it sees, and the tools it may use."""
 

@@ -21,8 +21,8 @@ def check_request(
 ) -> None:
     """Refuse a request that may not take the place of `base`.
 
-    It has the keys of a request, and those that `base` has besides. Provider and model stay. It offers no tool that `base`
-    does not, and the tools that may run are those that are offered.
+    Provider and model stay, and so does what `base` holds beside the keys of a request, where it is there. It offers no tool
+    that `base` does not, and the tools that may run are those that are offered.
 
     Args:
       request: As received.
@@ -34,21 +34,30 @@ def check_request(
     Raises:
       RegistrationRefused: With the path and `invalid_payload`.
     """
-    fields = Fields(request, (*_KEYS, *(key for key in base if key not in _KEYS)), extension=extension, at=at)
+    own = own_keys(base)
+    fields = Fields(request, (*_KEYS, *own), extension=extension, at=at)
+    for key, value in own.items():
+        if fields.has(key) and fields.value(key) != value:
+            fields.fail(fields.at(key), "must stay as it was: it is the agent's own", hint="it may be left out")
     for key in ("provider", "model"):
         if fields.string(key) != base.get(key):
             fields.fail(
                 fields.at(key), f"must stay {shown(str(base.get(key)))}, not become {shown(fields.string(key))}"
             )
-    if fields.has("system_instructions"):
+    if fields.has("system_instructions") and fields.value("system_instructions") is not None:
         fields.string("system_instructions")
     check_message_list(fields, "messages")
     _check_tools(fields, base)
     _check_options(fields, base, max_tokens)
 
 
+def own_keys(base: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request holds beside its keys: what only the agent knows of."""
+    return {key: value for key, value in base.items() if key not in _KEYS}
+
+
 def _check_tools(fields: Fields, base: Mapping[str, Any]) -> None:
-    visible = _check_names(fields, _visible_names(fields), {each["name"] for each in base.get("visible_tools", ())})
+    visible = _check_names(fields, _visible_names(fields), {each.get("name") for each in base.get("visible_tools", ())})
     names = fields.items("executable_tool_names", 0, _MAX_ITEMS)
     executable = _check_names(fields, names, set(base.get("executable_tool_names", ())))
     for name in sorted(visible ^ executable):
