@@ -105,7 +105,17 @@ class Handover:
             self._fail(f"it is not ready after {total_s:g} s (deadlines.reload_total_s)", str(new.state))
         elif new.is_ending:
             await self._explain()
+        elif self._was_silent():
+            self._fail(
+                "it sent no ready frame, and what runs had: taken for hanging (unload it and load it, if that is meant)",
+                "registering",
+            )
         return self.failure is None
+
+    def _was_silent(self) -> bool:
+        """Whether its silence was taken for `ready`, though the one that runs had said it: then it probably hangs."""
+        old = self._loader.running(self.name)
+        return self.new.registering.is_auto and old is not None and old.registering.has_said_ready
 
     async def _explain(self) -> None:
         """It ends before it could take over: why."""

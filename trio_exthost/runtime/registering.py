@@ -34,6 +34,11 @@ class Registering:
         self.is_auto: bool = False
         """Whether its silence was taken for `ready`."""
 
+    @property
+    def has_said_ready(self) -> bool:
+        """Whether a `ready` frame came in time."""
+        return self.is_complete and not self.is_auto
+
     def take(self, frame: AnyRegistration) -> None:
         """A registration: effective at once where it is ready, staged where it will be."""
         instance = self._instance

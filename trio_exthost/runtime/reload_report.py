@@ -43,7 +43,7 @@ class ReloadReport:
     added: tuple[str, ...] = ()
     """Found for the first time, started, and ready."""
     removed: tuple[str, ...] = ()
-    """Not there any more, switched off, in the shadow of another or not trusted any more: stopped."""
+    """Not there any more, switched off, in the shadow of another, or its trust was taken back: stopped."""
     restarted: tuple[Restarted, ...] = ()
     """Changed, named, or failed before: a new process has taken over."""
     unchanged: tuple[str, ...] = ()

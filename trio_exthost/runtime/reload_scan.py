@@ -43,7 +43,7 @@ class Found:
     restarted: list[Candidate] = attrs.Factory(list)
     """To be started in the place of one that runs, or has come to its end."""
     removed: list[str] = attrs.Factory(list)
-    """Not there any more, or not to run."""
+    """Not there any more, or not to run: switched off, in the shadow of another, its trust taken back."""
     unchanged: list[str] = attrs.Factory(list)
     """To be left alone."""
     failed: list[ReloadFailure] = attrs.Factory(list)
@@ -67,13 +67,17 @@ def compare(
     found = Found()
     rows: list[Candidate] = []
     effective = {each.name for each in scanned if each.status.value == "effective"}
+    counted = {each.name for each in known if each.status.value == "effective"}
     kept: set[str] = set()
     for candidate in scanned:
         old = _that_runs_there(candidate, known, latest)
         if candidate.status.value == "effective":
             rows.append(candidate)
-            _look_at(candidate, latest(candidate.name), scope, found)
-        elif candidate.status.value == "rejected" and candidate.code not in _GONE:
+            instance = latest(candidate.name)
+            if instance is not None and instance.ended.is_set() and candidate.name not in counted:
+                instance = None  # it was taken out of the catalogue, and is back
+            _look_at(candidate, instance, scope, found)
+        elif _is_broken(candidate) or (old is not None and _is_to_be_trusted_anew(old, candidate)):
             name = old.name if old is not None else candidate.name
             rows.append(old.candidate if old is not None and name not in effective else candidate)
             kept.add(name)
@@ -82,14 +86,39 @@ def compare(
         else:
             rows.append(candidate)
     gone = [each for each in known if each.status.value == "effective" and each.name not in effective | kept]
-    found.removed += [each.name for each in gone if scope.holds(each.name)]
+    unseen = {each.name: why for each in gone if (why := _why_out_of_sight(each, scanned))}
+    found.removed += [each.name for each in gone if scope.holds(each.name) and each.name not in unseen]
+    found.failed += [
+        ReloadFailure(name, why, "discovery", _log_of(latest(name)))
+        for name, why in unseen.items()
+        if scope.holds(name)
+    ]
     present = {each.directory for each in rows}
     # What is out of scope stays what it is, be it gone.
-    rows += [each for each in gone if not scope.holds(each.name) and each.directory not in present]
+    rows += [
+        each for each in gone if (each.name in unseen or not scope.holds(each.name)) and each.directory not in present
+    ]
     found.candidates = tuple(rows)
     for name in sorted(scope.names - effective - kept - {each.name for each in gone}):
         found.failed.append(ReloadFailure(name, _why_not(name, scanned), "discovery"))
     return found
+
+
+def _is_broken(candidate: Candidate) -> bool:
+    """Whether something is there that cannot be used; not of one whose directory has gone."""
+    return candidate.status.value == "rejected" and candidate.code not in _GONE
+
+
+def _is_to_be_trusted_anew(old: Instance, candidate: Candidate) -> bool:
+    """Whether it is blocked as its content is another than what runs, which was trusted; not where trust was taken back."""
+    is_known = candidate.digest is not None and candidate.digest == old.candidate.digest
+    return candidate.status.value == "blocked" and candidate.code != "trust_denied" and not is_known
+
+
+def _why_out_of_sight(known: Candidate, scanned: Collection[Candidate]) -> str:
+    """Why the folder it was found in cannot be read, though it is there: that says nothing of what is in it. Or nothing."""
+    above = known.directory.parents
+    return next((each.reason for each in scanned if _is_broken(each) and each.directory in above), "")
 
 
 def _that_runs_there(
