@@ -115,6 +115,12 @@ class RequiredGuards:
             ):
                 self._points.setdefault(candidate.name, set())
 
+    def started_anew(self, extension: str, *, tightens: bool) -> None:
+        """Another incarnation takes over, before it has registered anything: its own manifest counts now."""
+        self._points.pop(extension, None)
+        if tightens:
+            self._points[extension] = set()
+
     def registered(self, extension: str, point: str) -> None:
         """An extension is asked at a point from now on, and counts as its guard if its manifest tightens."""
         if extension in self._points:

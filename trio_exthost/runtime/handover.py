@@ -167,6 +167,7 @@ class Handover:
         if old is None:
             self._loader.take_over(None, new)
             new.admit()
+            self._session.panels.show_held(new)
         else:
             try:
                 Succession(old, new).carry_out()

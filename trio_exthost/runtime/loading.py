@@ -219,6 +219,11 @@ class Loader:
         if old is not None:
             self._beside.add(old)
         self._running[new.name] = new
+        self._session.guards.started_anew(new.name, tightens=new.manifest.exthost.on_failure == "block")
+
+    def is_in_waiting(self, instance: Instance) -> bool:
+        """Whether it is to take over, and has not."""
+        return instance in self._beside and instance.successor is None
 
     # --- ends ---
 

@@ -112,12 +112,18 @@ class NestedCalls:
         return ""
 
     def _overriding(self, frame: from_extension.CallTool) -> int | None:
-        """The handle of its own record whose displaced tool is meant: the parent's, or else the last it registered."""
-        session = self._instance.session
+        """The handle of its own record whose displaced tool is meant: the parent's, or else the last it registered.
+
+        Of one that has handed over, and finishes what it works on, it is the record that stands in the place of its own.
+        """
+        owner, session = self._instance, self._instance.session
+        while owner.successor is not None:
+            owner = owner.successor
         parent = self._parents.get(frame.parent_id)
-        for record in reversed(session.ledger.records_for_owner(self._instance.owner)):
+        for record in reversed(session.ledger.records_for_owner(owner.owner)):
             registration = record.registration
             is_meant = parent is None or parent.chain[-1] != frame.name or parent.handle == record.handle
+            is_meant = is_meant or owner is not self._instance
             if registration.kind is EffectKind.TOOL and registration.key == frame.name and is_meant:
                 return record.handle
         return None

@@ -87,6 +87,7 @@ class Panels:
         """None yet."""
         self.session = session
         self._open: dict[str, Panel] = {}
+        self._held: dict[Instance, dict[str, PanelSpec]] = {}  # of those that are to take over, and have not
 
     def __len__(self) -> int:
         """How many are open."""
@@ -97,7 +98,10 @@ class Panels:
         return self._open.get(panel_id)
 
     def open(self, instance: Instance, spec: PanelSpec) -> None:
-        """An extension opens a panel, or opens its own anew."""
+        """An extension opens a panel, or opens its own anew. That of one that is to take over is shown when it has."""
+        if self.session.loader.is_in_waiting(instance):
+            self._hold(instance, spec)
+            return
         panel = self._open.get(spec.id)
         if panel is not None and panel.instance is not instance:
             self._refuse(instance, f"panel {spec.id!r} is open and belongs to {panel.extension}")
@@ -109,8 +113,24 @@ class Panels:
         self._open[spec.id] = Panel(self, instance, spec)
         instance.tell_client("open_panel", instance.name, spec)
 
+    def _hold(self, instance: Instance, spec: PanelSpec) -> None:
+        held = self._held.setdefault(instance, {})
+        if spec.id not in held and len(held) >= instance.limits.panels:
+            self._refuse(instance, f"panel {spec.id!r}: it has {len(held)} panels already")
+            return
+        held[spec.id] = spec
+
+    def show_held(self, instance: Instance) -> None:
+        """It has taken over: what it has opened so far is shown, as it is now."""
+        for spec in self._held.pop(instance, {}).values():
+            self.open(instance, spec)
+
     def render(self, instance: Instance, spec: PanelSpec) -> None:
         """New content of an open panel; for any other id it is dropped, as users close panels while programs draw."""
+        held = self._held.get(instance, {})
+        if spec.id in held:
+            held[spec.id] = spec
+            return
         panel = self._open.get(spec.id)
         if panel is not None and panel.instance is instance:
             panel.spec = spec
@@ -118,6 +138,7 @@ class Panels:
 
     def close_by_extension(self, instance: Instance, panel_id: str) -> None:
         """The extension closes its panel."""
+        self._held.get(instance, {}).pop(panel_id, None)
         panel = self._open.get(panel_id)
         if panel is not None and panel.instance is instance:
             self.remove(panel)
@@ -129,6 +150,7 @@ class Panels:
 
     def close_all_of(self, instance: Instance) -> None:
         """The extension is gone, its panels with it."""
+        self._held.pop(instance, None)
         for panel_id in [id for id, panel in self._open.items() if panel.instance is instance]:  # noqa: A001 - the wire's word
             self.close_by_extension(instance, panel_id)
 

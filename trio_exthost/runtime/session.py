@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Diagnostic, Severity
-from trio_exthost.effects import Change, DisposeCause, EffectKind, EffectLedger, EffectRecord, Scope
+from trio_exthost.effects import Change, DisposeCause, EffectKind, EffectLedger, EffectOwner, EffectRecord, Scope
 from trio_exthost.errors import ClosedError
 from trio_exthost.hooks import LIFE_POINTS, Event, HookEvent
 from trio_exthost.policy import Verdict
@@ -525,6 +525,11 @@ class Session(SessionPoints):
             self._activated = (self._activated | handles) & there
             self.mark_changed()
             self.host.flusher.call_soon(self._tell_tools_changed)
+
+    def activated_tools(self, owner: EffectOwner) -> tuple[str, ...]:
+        """The deferred tools of an instance that a result has activated."""
+        records = self.ledger.records_for_owner(owner)
+        return tuple(record.registration.key for record in records if record.handle in self._activated)
 
     def mark_changed(self) -> None:
         """Tools, commands or the state of an extension are others: wakes `wait_changed`."""

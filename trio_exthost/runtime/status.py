@@ -43,14 +43,21 @@ class ExtensionRow:
 
 
 def row_of(candidate: Candidate, instance: Instance | None) -> ExtensionRow:
-    """The row of a candidate and, where there is or was one, its instance."""
+    """The row of a candidate and, where there is or was one, its instance.
+
+    What runs counts, also where the catalogue says something else since; what has ended and is not to run is told as the
+    catalogue has it.
+    """
+    if instance is not None and instance.ended.is_set() and candidate.status.value != "effective":
+        instance = None
+    manifest = candidate.manifest if instance is None or instance.ended.is_set() else instance.manifest
     return ExtensionRow(
         name=candidate.name,
         state=str(instance.state) if instance is not None else candidate.status.value,
         reason=instance.reason if instance is not None else candidate.reason,
         origin=candidate.origin.value,
         directory=candidate.directory,
-        version=candidate.manifest.version if candidate.manifest is not None else "",
+        version=manifest.version if manifest is not None else "",
         pid=instance.pid if instance is not None else None,
         auto_ready=instance.registering.is_auto if instance is not None else False,
         log_path=instance.log.path if instance is not None else None,

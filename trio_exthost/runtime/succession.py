@@ -194,6 +194,7 @@ class Succession:
                 hint="unload it and load it, if that is meant",
             )
         session, old, new = self._session, self._old, self._new
+        activated = session.activated_tools(old.owner)
         old.hand_over(new)
         session.loader.take_over(old, new)
         new.move(State.READY)
@@ -203,7 +204,9 @@ class Succession:
                 self._accepted(planned, outcome)
             else:
                 self._refuse(planned, outcome)
+        session.activate_tools(activated)
         session.panels.close_all_of(old)
+        session.panels.show_held(new)
         for answer in self._answers:
             answer()
         new.begin()
