@@ -1,7 +1,7 @@
 """A lock file: who holds it is the only one who writes what lies beside it.
 
 The kernel lets go of the lock when the holder's process ends, however it ends. The file itself stays: removing it would
-let two processes each hold one of their own.
+let two processes each hold one of their own. It says who holds it, and how much that one has stored.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 _RETRY_S = 0.001
+_FIELD_BYTES = 32
+"""The process, then the mark: decimal digits, filled up with blanks."""
 
 
 class LeaseTaken(Exception):
@@ -46,7 +48,8 @@ class Lease:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             taken = _lock(descriptor, wait_s)
-            holder = None if taken else _read_pid(descriptor)
+            holder = None if taken else _read(descriptor, 0)
+            mark = _read(descriptor, _FIELD_BYTES)
         except BaseException:
             os.close(descriptor)
             raise
@@ -54,13 +57,28 @@ class Lease:
             os.close(descriptor)
             raise LeaseTaken(holder)
         self._descriptor: int | None = descriptor
-        _write_pid(descriptor, str(os.getpid()).encode())
+        self.mark: int = mark or 0
+        """What the last holder noted last, if it ended without a release; else 0."""
+        _write(descriptor, 0, os.getpid())
 
-    def release(self) -> None:
-        """Let others have it. Releasing twice is releasing once."""
+    def note(self, mark: int) -> None:
+        """Let the next holder know how much was stored, should this one end without a release. Does nothing after it."""
+        if self._descriptor is not None:
+            _write(self._descriptor, _FIELD_BYTES, mark)
+
+    def forget(self) -> None:
+        """The mark does not hold for what lies there now."""
+        self.mark = 0
+        if self._descriptor is not None:
+            _write(self._descriptor, _FIELD_BYTES, None)
+
+    def release(self, *, keep_mark: bool = False) -> None:
+        """Let others have it, and forget the mark unless it is to be kept. Releasing twice is releasing once."""
+        if not keep_mark:
+            self.forget()
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            _write_pid(descriptor, b"")
+            _write(descriptor, 0, None)
             os.close(descriptor)
 
 
@@ -81,15 +99,15 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _write_pid(descriptor: int, text: bytes) -> None:
-    """Who holds it, for the message of whoever comes; on a full disk it stays unsaid."""
+def _write(descriptor: int, offset: int, number: int | None) -> None:
+    """Note a number, or that there is none; on a full disk what was there stays."""
+    text = "" if number is None else str(number)
     try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, text, 0)
+        os.pwrite(descriptor, text.ljust(_FIELD_BYTES - 1).encode() + b"\n", offset)
     except OSError:
         return
 
 
-def _read_pid(descriptor: int) -> int | None:
-    text = os.pread(descriptor, 32, 0)
+def _read(descriptor: int, offset: int) -> int | None:
+    text = os.pread(descriptor, _FIELD_BYTES, offset).strip()
     return int(text) if text.isdigit() else None

@@ -167,7 +167,9 @@ class SqliteExtensionStore:
                 raise was_damaged(path, kept[-1])
             if leftovers(path):
                 # The journal of a file that is gone: it must not be taken for that of the new one.
-                set_aside(path, "its main file is gone")
+                lost = set_aside(path, "only its journal is there")
+                if not self._begin_anew:
+                    raise lost
             empty = Projection(extension=self.extension)
             create(path, LAYOUT, lambda connection: _write_head(connection, empty))
         connection = connect(path)

@@ -190,7 +190,7 @@ def kept_aside(path: Path) -> tuple[Path, ...]:
     """The damaged files that once had this name, oldest first; of one that was gone itself, its journal."""
     found: dict[str, Path] = {}
     for each in sorted(path.parent.glob(f"{path.stem}.damaged-*{path.suffix}*"), key=lambda each: len(each.name)):
-        found.setdefault(each.name.partition(path.suffix)[0], each)
+        found.setdefault(each.name.rpartition(path.suffix)[0], each)
     return tuple(found[name] for name in sorted(found, key=lambda name: (len(name), name)))
 
 

@@ -51,6 +51,7 @@ LAYOUT = Layout(
 )
 """`head` has one row. A sum is over a row's own text and what it belongs to."""
 
+_LAST_ROW = "SELECT max(ifnull((SELECT max(row) FROM positions), 0), ifnull((SELECT max(row) FROM batches), 0))"
 _BATCH = "SELECT b.row, b.position, b.sequence, b.sum, b.body FROM batches b"
 
 
@@ -105,6 +106,8 @@ class SqliteSessionStore:
             if selected != self._selected:
                 self._write_head(connection, selected, self._last_sequence)
         self._selected = selected
+        if records and self._lease is not None:
+            self._lease.note(records[-1].row)
 
     def load_tree(self) -> StoredTree:
         """As `SessionStore.load_tree`."""
@@ -164,9 +167,9 @@ class SqliteSessionStore:
         """As `SessionStore.close`."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            connection.close()  # moves what is in the journal into the file itself, whose damage is seen without a mark
         if self._lease is not None:
-            self._lease.release()
+            self._lease.release(keep_mark=connection is None)
 
     def _open(self, *, begin_anew: bool) -> None:
         path = self._path
@@ -178,17 +181,33 @@ class SqliteSessionStore:
                 check(self._connection, path, LAYOUT, read_only=self._read_only)
                 check_pages(self._connection)
                 self._read_head(self._connection)
+                self._check_journal(self._connection)
         except Damage as exc:
             raise self._damaged(str(exc)) from exc
+
+    def _check_journal(self, connection: sqlite3.Connection) -> None:
+        """See that what a killed host had stored is all there: SQLite takes a damaged journal for a shorter one."""
+        if self._lease is None:
+            return
+        (last_row,) = connection.execute(_LAST_ROW).fetchone()
+        if last_row < self._lease.mark:
+            raise Damage(
+                f"it ends at row {last_row}, and {self._lease.mark} were stored: its journal is cut off, altered or gone, "
+                "or this is an older copy"
+            )
 
     def _make(self, *, begin_anew: bool) -> None:
         kept = kept_aside(self._path)
         if kept and not begin_anew:
             raise was_damaged(self._path, kept[-1])
         if leftovers(self._path):
-            # The journal of a file that is gone: it must not be taken for that of the new one.
-            set_aside(self._path, "its main file is gone")
+            # It must not be taken for the journal of the new file, and may hold what was stored.
+            lost = set_aside(self._path, "only its journal is there")
+            if not begin_anew:
+                raise lost
         create(self._path, LAYOUT, lambda connection: self._write_head(connection, 0, 0))
+        if self._lease is not None:
+            self._lease.forget()  # it spoke of the file that was here
 
     def _read_head(self, connection: sqlite3.Connection) -> None:
         head = connection.execute("SELECT session, selected, last_sequence, sum FROM head").fetchone()
@@ -223,15 +242,19 @@ class SqliteSessionStore:
     def _damaged(self, reason: str) -> StoreDamaged:
         """Close, and keep the file aside; nothing is written to it any more."""
         connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
         if self._lease is None:
-            return StoreDamaged(
+            damaged = StoreDamaged(
                 f"the file is damaged ({reason})", path=printable(self._path), kept=printable(self._path)
             )
-        self._closed = set_aside(self._path, reason)
-        self._lease.release()
-        return self._closed
+        else:
+            # Moved while it is open: closing would remove its journal, and with it what could be recovered from there.
+            damaged = set_aside(self._path, reason)
+        if connection is not None:
+            connection.close()
+        if self._lease is not None:
+            self._closed = damaged
+            self._lease.release()
+        return damaged
 
 
 def _lease(path: FilePath, session_id: str) -> Lease:

@@ -1,4 +1,4 @@
-"""Opens a session, says so, and holds it until its input ends: `holding.py DIRECTORY`."""
+"""Opens a session, stores so many batches, says so, and holds it until its input ends: `holding.py DIRECTORY [BATCHES]`."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,8 @@ from trio_exthost.state import Commit, SessionState, read_actions
 from trio_exthost.state.sqlite import SqliteStores
 
 state = SessionState(SqliteStores(Path(sys.argv[1])).open_session("session"))
-actions = read_actions([{"kind": "set_state", "key": "held", "value": True}], extension="todo")
-state.publish(state.write([Commit(extension="todo", schema=1, actions=actions)]))
+for number in range(1, int(sys.argv[2] if len(sys.argv) > 2 else 1) + 1):
+    actions = read_actions([{"kind": "set_state", "key": "held", "value": number}], extension="todo")
+    state.publish(state.write([Commit(extension="todo", schema=1, actions=actions)]))
 print("open", flush=True)
 sys.stdin.read()
