@@ -115,7 +115,7 @@ class _Work:
                     self._store(DeleteEntry(key=action.key))
             case AppendCustomEvent():
                 self._event(at, action)
-            case AppendModelContext():
+            case _:
                 self._context(action)
 
     def committed(self, revision: int, *, changed: bool) -> Committed:

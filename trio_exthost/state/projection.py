@@ -19,7 +19,6 @@ from trio_exthost.state.entries import (
     DeleteEntry,
     Entry,
     EventEntry,
-    MigrationEntry,
     Placement,
     SetEntry,
     decode_batch,
@@ -145,8 +144,8 @@ class ProjectionDraft:
                 self._event(entry, batch.sequence)
             case ContextEntry():
                 self._context(entry)
-            case MigrationEntry():
-                pass  # the batch's schema says it, for whoever skips markers too
+            case _:
+                pass  # a marker: the batch's schema says it
 
     def delete(self, key: str) -> None:
         """Take a key out, if it is there: compaction may leave a deletion whose key was never put in."""

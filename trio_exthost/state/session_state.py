@@ -13,7 +13,7 @@ from typing import TypeAlias
 import attrs
 
 from trio_exthost.errors import StateError, StoreFailed
-from trio_exthost.state.branches import Advance, Branches, Checkout, Commit, Group, Migrate, Operation, Record
+from trio_exthost.state.branches import Advance, Branches, Commit, Group, Migrate, Operation, Record
 from trio_exthost.state.committed import Committed
 from trio_exthost.state.entries import StoredBatch
 from trio_exthost.state.limits import DEFAULT_LIMITS, StateLimits
@@ -188,7 +188,7 @@ class _Writing:
                 return self._group.migrate(operation)
             case Advance():
                 return self._group.advance(operation.entry_id)
-            case Checkout():
+            case _:
                 self.flush()
                 tree = self.stored.tree.checkout(operation.entry_id)
                 self._group.select(Branches(tree=tree, projections=_load(self._store, tree.selected)))
