@@ -51,7 +51,9 @@ class SqliteStores:
           StoreFailed: There is none, or it cannot be read; what is damaged is left where it is.
         """
         path = self._path("sessions", session_id)
-        if not path.exists():
+        with failures(path, "cannot be opened"):
+            there = path.exists()
+        if not there:
             raise StoreFailed(f"session {session_id!r} has no state", path=printable(path))
         return SqliteSessionStore(path, session_id, read_only=True)
 
@@ -91,8 +93,8 @@ def file_stem(name: str) -> str:
 
 def _names(folder: Path, layout: Layout, column: str) -> tuple[StoredName, ...]:
     found = []
-    for path in sorted(folder.glob("*.db")):
-        size = sum(each.stat().st_size for each in (path, path.with_name(path.name + "-wal")) if each.exists())
+    for path in _databases(folder):
+        size = _size(path) + _size(path.with_name(path.name + "-wal"))
         name, problem = path.stem, ""
         if ".damaged-" in path.name:
             problem = "damaged, and kept aside"
@@ -105,6 +107,21 @@ def _names(folder: Path, layout: Layout, column: str) -> tuple[StoredName, ...]:
                 problem = f"damaged: {exc}"
         found.append(StoredName(name=name, path=printable(path), size_bytes=size, problem=problem))
     return tuple(sorted(found, key=lambda each: each.name))
+
+
+def _databases(folder: Path) -> list[Path]:
+    with failures(folder, "cannot be listed"):
+        try:
+            return sorted(each for each in folder.iterdir() if each.suffix == ".db")
+        except FileNotFoundError:  # nothing has been stored yet
+            return []
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # its host has just closed it, or moved it aside
+        return 0
 
 
 def _name_in(path: Path, layout: Layout, column: str) -> str:

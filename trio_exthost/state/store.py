@@ -175,7 +175,11 @@ class StateStores(Protocol):
         """The store of what an extension keeps for all sessions. Nothing is opened or made before it is used."""
 
     def sessions(self) -> tuple[StoredName, ...]:
-        """All sessions that have a state, by name."""
+        """All sessions that have a state, by name.
+
+        Raises:
+          StoreFailed: They cannot be listed. (One that cannot be read is listed with its problem.)
+        """
 
     def extensions(self) -> tuple[StoredName, ...]:
-        """All extensions that have a state of their own, by name."""
+        """All extensions that have a state of their own, by name. Raises as `sessions`."""
