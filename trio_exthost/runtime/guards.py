@@ -121,6 +121,10 @@ class RequiredGuards:
         if tightens:
             self._points[extension] = set()
 
+    def taken_out(self, extension: str) -> None:
+        """It is in the catalogue no more: its manifest asks for nothing; what the policy requires stays required."""
+        self._points.pop(extension, None)
+
     def registered(self, extension: str, point: str) -> None:
         """An extension is asked at a point from now on, and counts as its guard if its manifest tightens."""
         if extension in self._points:

@@ -223,7 +223,22 @@ class Loader:
 
     def is_in_waiting(self, instance: Instance) -> bool:
         """Whether it is to take over, and has not."""
-        return instance in self._beside and instance.successor is None
+        return instance in self._beside and instance.successor is None and not instance.is_ending
+
+    def take_out(self, name: str) -> Instance | None:
+        """It is in the catalogue no more: it is stopped, and nothing is kept of it, so that one that comes back is new.
+
+        Returns:
+          What has been asked to stop, if it ran.
+        """
+        self.supervisor.forget(name)
+        self._session.guards.taken_out(name)
+        self._gone.pop(name, None)
+        instance = self._running.pop(name, None)
+        if instance is not None:
+            self._beside.add(instance)
+            instance.stop()
+        return instance
 
     # --- ends ---
 

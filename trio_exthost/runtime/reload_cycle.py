@@ -12,6 +12,7 @@ from trio_exthost.runtime.reload_scan import Found, Scope, compare
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
+    from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.session import Session
 
 SECOND_LOOK_S = 0.3
@@ -155,25 +156,24 @@ class Cycle:
     async def _remove(self, name: str) -> None:
         loader = self._session.loader
 
-        def stop() -> None:
+        taken_out: Instance | None = None
+
+        def take_out() -> None:
+            nonlocal taken_out
             if self.scope.cancel_called:
                 return
             self._removals.discard(name)
-            loader.supervisor.forget(name)
-            instance = loader.running(name)
-            if instance is not None:
-                instance.stop()
+            taken_out = loader.take_out(name)
 
         self._removals.add(name)
         try:
             self._look()
-            await loader.boundary.cross(stop, at_once=self._at_once)
+            await loader.boundary.cross(take_out, at_once=self._at_once)
         finally:
             self._removals.discard(name)
-        instance = loader.running(name)
-        if instance is not None:
+        if taken_out is not None:
             with trio.move_on_after(self._session.host.config.deadlines.reload_total_s):
-                await instance.ended.wait()
+                await taken_out.ended.wait()
 
     # --- the report ---
 

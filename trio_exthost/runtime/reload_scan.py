@@ -67,16 +67,12 @@ def compare(
     found = Found()
     rows: list[Candidate] = []
     effective = {each.name for each in scanned if each.status.value == "effective"}
-    counted = {each.name for each in known if each.status.value == "effective"}
     kept: set[str] = set()
     for candidate in scanned:
         old = _that_runs_there(candidate, known, latest)
         if candidate.status.value == "effective":
             rows.append(candidate)
-            instance = latest(candidate.name)
-            if instance is not None and instance.ended.is_set() and candidate.name not in counted:
-                instance = None  # it was taken out of the catalogue, and is back
-            _look_at(candidate, instance, scope, found)
+            _look_at(candidate, latest(candidate.name), scope, found)
         elif _is_broken(candidate) or (old is not None and _is_to_be_trusted_anew(old, candidate)):
             name = old.name if old is not None else candidate.name
             rows.append(old.candidate if old is not None and name not in effective else candidate)
