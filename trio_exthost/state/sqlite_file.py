@@ -74,7 +74,8 @@ def failures(path: Path, doing: str) -> Iterator[None]:
             raise Damage(str(exc)) from exc  # a text that is no UTF-8: no failure of SQLite's, so it has no number
         if code is None:
             raise
-        if code & 0xFF in _DAMAGE:
+        altered_tables = code == sqlite3.SQLITE_ERROR and str(exc).startswith(("no such ", "table ", "malformed "))
+        if altered_tables or code & 0xFF in _DAMAGE:
             raise Damage(str(exc)) from exc
         why, hint = _WHY.get(code & 0xFF, ("SQLite refused", ""))
         name = exc.sqlite_errorname

@@ -52,6 +52,7 @@ LAYOUT = Layout(
 """`head` has one row. A sum is over a row's own text and what it belongs to."""
 
 _LAST_ROW = "SELECT max(ifnull((SELECT max(row) FROM positions), 0), ifnull((SELECT max(row) FROM batches), 0))"
+_PIECE = 256
 _BATCH = "SELECT b.row, b.position, b.sequence, b.sum, b.body FROM batches b"
 
 
@@ -136,32 +137,53 @@ class SqliteSessionStore:
 
     def load_all(self) -> Iterator[StoredBatch]:
         """As `SessionStore.load_all`."""
-        with self._using("cannot be read") as connection:
-            yield from _read_batches(connection.execute(f"{_BATCH} ORDER BY b.row"))
+        # Piece by piece: whoever stops in the middle must not keep others from writing.
+        row = 0
+        while True:
+            with self._using("cannot be read") as connection:
+                query = f"{_BATCH} WHERE b.row > ? ORDER BY b.row LIMIT {_PIECE}"
+                batches = list(_read_batches(connection.execute(query, (row,))))
+            if not batches:
+                return
+            yield from batches
+            row = batches[-1].row
 
     def compact(self) -> Compaction:
         """As `SessionStore.compact`. Gives what it frees back to the file system."""
         positions = self.load_tree().tree.positions.values()
-        with self._using("cannot be compacted") as connection:
-            with transaction(connection):
-                before = _size(connection)
-                (sequence,) = connection.execute("SELECT max(sequence) FROM batches").fetchone()
-                self._last_sequence = max(self._last_sequence, sequence or 0)
-                self._write_head(connection, self._selected, self._last_sequence)
-                connection.execute("CREATE INDEX batches_of_position ON batches (position, row)")
-                for rewrite in compact(positions, lambda row: _batches_of(connection, row)):
-                    if rewrite.body is None:
-                        connection.execute("DELETE FROM batches WHERE row = ?", (rewrite.row,))
-                    else:
-                        _rewrite(connection, rewrite.row, rewrite.body)
-                # Only a compaction looks for a position's batches; an index that stayed would cost each commit a page.
-                connection.execute("DROP INDEX batches_of_position")
-                after = _size(connection)
-            connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with self._using("cannot be compacted") as connection, transaction(connection):
+            before = _size(connection)
+            (sequence,) = connection.execute("SELECT max(sequence) FROM batches").fetchone()
+            self._last_sequence = max(self._last_sequence, sequence or 0)
+            self._write_head(connection, self._selected, self._last_sequence)
+            connection.execute("CREATE INDEX batches_of_position ON batches (position, row)")
+            for rewrite in compact(positions, lambda row: _batches_of(connection, row)):
+                if rewrite.body is None:
+                    connection.execute("DELETE FROM batches WHERE row = ?", (rewrite.row,))
+                else:
+                    _rewrite(connection, rewrite.row, rewrite.body)
+            # Only a compaction looks for a position's batches; an index that stayed would cost each commit a page.
+            connection.execute("DROP INDEX batches_of_position")
+            after = _size(connection)
         return Compaction(
-            batches_before=before[0], batches_after=after[0], bytes_before=before[1], bytes_after=after[1]
+            batches_before=before[0],
+            batches_after=after[0],
+            bytes_before=before[1],
+            bytes_after=after[1],
+            problem=self._give_back(),
         )
+
+    def _give_back(self) -> str:
+        """Give what is free in the file back to the file system; why not, if that cannot be done now."""
+        try:
+            with self._using("cannot give room back") as connection:
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except StoreDamaged:
+            raise
+        except StoreFailed as exc:  # it makes a copy first, for which there may be no room
+            return str(exc)
+        return ""
 
     def close(self) -> None:
         """As `SessionStore.close`."""

@@ -41,6 +41,8 @@ class Compaction:
     """Bytes of all their texts, before."""
     bytes_after: int
     """The same, after."""
+    problem: str = ""
+    """Why what is free now could not be given back to the file system; empty if it was. It is used up first, then."""
 
 
 @attrs.frozen(kw_only=True)
