@@ -46,6 +46,8 @@ class Code(enum.StrEnum):
     # registrations
     REGISTRATION_REFUSED = "registration_refused"
     SECTION_LEFT_OUT = "section_left_out"
+    STATE_MIGRATION_FAILED = "state_migration_failed"
+    STATE_REFUSED = "state_refused"
     # output
     EVENTS_DROPPED = "events_dropped"
     OVERLOADED = "overloaded"

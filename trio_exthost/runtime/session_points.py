@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.follow_ups import FollowUp, FollowUps
     from trio_exthost.runtime.host import ModelRef
     from trio_exthost.runtime.observing import Observing
+    from trio_exthost.runtime.persistence import Persistence, StoredContext
+    from trio_exthost.state import Compaction
 
 
 @attrs.frozen
@@ -55,6 +57,7 @@ class SessionPoints:
     model: ModelRef
     observing: Observing
     follow_ups: FollowUps
+    persistence: Persistence
 
     async def ask(self, occasion: Occasion) -> Verdict:
         """As `Session.ask`."""
@@ -99,6 +102,58 @@ class SessionPoints:
             self.model = model
             self.observing.tell(HookEvent.MODEL_SELECTED, about)
         return verdict
+
+    # --- branches of what extensions store ---
+
+    async def advance(self, entry_id: str) -> None:
+        """The transcript has a new entry, under an id of your own; what extensions store from now on belongs to it.
+
+        Raises:
+          PositionError: The session has an entry of that id already.
+          SessionBusy: Another host has the session's state open.
+          StateError: It could not be stored.
+        """
+        self.check_open()
+        await self.persistence.advance(entry_id)
+
+    async def checkout(self, entry_id: str) -> None:
+        """Go back to an entry of the transcript (the empty id is the beginning): values, events and model contexts follow.
+
+        They do before this returns, so before any hook is asked; an extension whose state there is in an older schema
+        migrates it, or is stopped.
+
+        Raises:
+          PositionError: There is no such entry.
+          StateError: It could not be read.
+        """
+        self.check_open()
+        await self.persistence.checkout(entry_id)
+
+    async def fork(self, entry_id: str, new_session_id: str) -> None:
+        """Copy what was stored on the way to an entry into another session, which has no state yet.
+
+        Raises:
+          PositionError: There is no such entry.
+          StateError: One of the two could not be read or written; all of it was copied or nothing.
+        """
+        self.check_open()
+        await self.persistence.fork(entry_id, new_session_id)
+
+    def model_context(self) -> tuple[StoredContext, ...]:
+        """What extensions want the model to see on the selected branch: add each to the prompt, once.
+
+        Extensions in catalogue order; one that was replaced under its id keeps its place.
+        """
+        return self.persistence.model_context()
+
+    async def compact_state(self) -> Compaction:
+        """Drop what no position of the session's state needs any more.
+
+        Raises:
+          StateError: It could not be; everything is as it was.
+        """
+        self.check_open()
+        return await self.persistence.compact()
 
     def next_follow_up(self) -> FollowUp | None:
         """Take the oldest message that an extension wants worked off after a run that is settled; None where there is none.

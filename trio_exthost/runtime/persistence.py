@@ -1,0 +1,271 @@
+"""What the extensions of one session store: opened when the first needs it, written by one task, followed by all.
+
+The store of a session is opened when an extension with a `state_schema` is loaded, or the embedder names a position. Where it
+cannot be (another host has it, it is damaged), those extensions do not run, and everybody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import trio
+
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.errors import CallError, StateError, StateRefused
+from trio_exthost.runtime.committing import Committer
+
+if TYPE_CHECKING:
+    from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.session import Session
+    from trio_exthost.state import Action, Committed, Compaction, Placement, Projection, StateStores
+    from trio_exthost.state.session_state import Outcome
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class StoredContext:
+    """Something an extension wants the model to see."""
+
+    extension: str
+    """Whose it is."""
+    context_id: str
+    """Its id, once per extension."""
+    placement: Placement
+    """Where: in the system prompt (`content` is a text), or as a message (an object)."""
+    content: Any
+    """What. A new object at each look."""
+
+
+class Persistence:
+    """The durable state of one session."""
+
+    def __init__(self, session: Session, stores: Callable[[], StateStores]) -> None:
+        """Nothing is opened yet; `stores` is called when it is."""
+        self._session = session
+        self._make_stores = stores
+        self._stores: StateStores | None = None
+        self._committer: Committer | None = None
+        self._opening = trio.Lock()
+        self._shared: dict[str, trio.Lock] = {}
+        self._limiter = trio.CapacityLimiter(1)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session's state is open."""
+        return self._committer is not None
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        """Run what blocks; at once where the stores are in memory."""
+        from trio_exthost.state.memory import MemoryStores  # noqa: PLC0415 - only with state
+
+        if isinstance(self._stores, MemoryStores):
+            await trio.lowlevel.checkpoint()
+            return function()
+        return await trio.to_thread.run_sync(function, limiter=self._limiter)
+
+    async def open(self) -> Committer:
+        """Open the session's state, once.
+
+        Raises:
+          SessionBusy: Another host has it open.
+          StateError: It cannot be opened; the next call tries again.
+        """
+        async with self._opening:
+            if self._committer is None:
+                from trio_exthost.state import SessionState  # noqa: PLC0415 - only with state
+
+                stores = self._stores = self._make_stores()
+                session = self._session
+
+                def read() -> SessionState:
+                    store = stores.open_session(session.id)
+                    try:
+                        return SessionState(store)
+                    except BaseException:
+                        store.close()
+                        raise
+
+                with trio.CancelScope(shield=True):  # what was opened has to be closed by somebody
+                    state = await self.in_thread(read)
+                committer = Committer(state, self.in_thread)
+                session.host.nursery.start_soon(committer.run, name=f"committer of {session.id}")
+                session.raise_sequence(state.last_sequence)
+                self._committer = committer
+            return self._committer
+
+    async def aclose(self) -> None:
+        """Write what waits, and close. Shielded. Idempotent."""
+        async with self._opening:
+            committer, self._committer = self._committer, None
+        if committer is not None:
+            await committer.aclose()
+
+    # --- what is there ---
+
+    def projection(self, extension: str) -> Projection:
+        """What an extension has stored on the selected branch."""
+        from trio_exthost.state import Projection  # noqa: PLC0415 - only with state
+
+        if self._committer is None:
+            return Projection(extension=extension)
+        return self._committer.state.projection(extension)
+
+    def model_context(self) -> tuple[StoredContext, ...]:
+        """What the model shall see: extensions in catalogue order, of each in the order in which they began."""
+        if self._committer is None:
+            return ()
+        place_of = self._session.loader.place_of
+        projections = sorted(self._committer.state.projections.values(), key=lambda each: place_of(each.extension))
+        return tuple(
+            StoredContext(projection.extension, context_id, context.placement, context.content)
+            for projection in projections
+            for context_id, context in projection.contexts.items()
+        )
+
+    # --- what is written ---
+
+    def read_actions(self, instance: Instance, raw: Sequence[Mapping[str, Any]]) -> tuple[Action, ...]:
+        """Durable actions of an extension, checked.
+
+        Raises:
+          StateRefused: It may not store, or one of them is wrong.
+        """
+        from trio_exthost.state import check_may_store, read_actions  # noqa: PLC0415 - only with state
+
+        check_may_store(
+            instance.name,
+            granted=instance.registrant.granted,
+            state_schema=instance.registrant.state_schema,
+        )
+        return read_actions(raw, extension=instance.name)
+
+    async def commit(
+        self,
+        instance: Instance,
+        actions: tuple[Action, ...],
+        on_stored: Callable[[Outcome], None] = lambda _outcome: None,
+    ) -> Committed:
+        """Store a batch in the session's space; as `Committer.submit`. The actions were checked."""
+        from trio_exthost.state import Commit  # noqa: PLC0415 - only with state
+
+        committer = await self.open()
+        schema = instance.registrant.state_schema
+        assert schema is not None, "checked with the actions"
+        commit = Commit(
+            extension=instance.name, schema=schema, actions=actions, sequence=self._session.next_sequence()
+        )
+        return await committer.submit(commit, on_stored)  # type: ignore[return-value]
+
+    async def commit_shared(self, instance: Instance, actions: tuple[Action, ...]) -> Committed:
+        """Store a batch in the space that all sessions share; one at a time for each extension, in their order."""
+        schema, sequence = instance.registrant.state_schema, self._session.next_sequence()
+        assert schema is not None, "checked with the actions"
+        stores = self._stores_now()
+        async with self._shared.setdefault(instance.name, trio.Lock()):
+            return await self.in_thread(
+                lambda: stores.open_extension(instance.name).commit(actions, schema=schema, sequence=sequence)
+            )
+
+    async def read_shared(self, extension: str, keys: Sequence[str] | None = None) -> Projection:
+        """What an extension has stored in the space that all sessions share."""
+        stores = self._stores_now()
+        return await self.in_thread(lambda: stores.open_extension(extension).read(keys))
+
+    def _stores_now(self) -> StateStores:
+        if self._stores is None:
+            self._stores = self._make_stores()
+        return self._stores
+
+    # --- branches ---
+
+    async def advance(self, entry_id: str) -> None:
+        """See `Session.advance`."""
+        from trio_exthost.state import Advance  # noqa: PLC0415 - only with state
+
+        await (await self.open()).submit(Advance(entry_id))
+
+    async def checkout(self, entry_id: str) -> None:
+        """See `Session.checkout`."""
+        from trio_exthost.state import Checkout  # noqa: PLC0415 - only with state
+
+        await (await self.open()).submit(Checkout(entry_id))
+        for instance in self._session.loader.instances():
+            if instance.registrant.state_schema is not None and not instance.is_ending:
+                await self.migrate(instance)
+
+    async def fork(self, entry_id: str, session_id: str) -> None:
+        """See `Session.fork`."""
+        committer = await self.open()
+        stores = self._stores_now()
+
+        def copy() -> None:
+            target = stores.open_session(session_id)
+            try:
+                committer.state.fork(entry_id, target)
+            finally:
+                target.close()
+
+        await self.in_thread(copy)
+
+    async def compact(self) -> Compaction:
+        """See `Session.compact_state`."""
+        committer = await self.open()
+        return await self.in_thread(committer.state.compact)
+
+    # --- migration ---
+
+    async def prepare(self, instance: Instance) -> str:
+        """Bring an instance's state in order before anything of it runs; why that failed, or nothing."""
+        if instance.registrant.state_schema is None and self._committer is None:
+            return ""
+        try:
+            await self.open()
+        except StateError as exc:
+            return exc.message + (f" ({exc.hint})" if exc.hint else "")
+        return await self.migrate(instance)
+
+    async def migrate(self, instance: Instance) -> str:
+        """Migrate what is in an older schema; where that fails the instance is stopped, and why is returned."""
+        from trio_exthost.runtime.migrating import migrate_session, migrate_shared  # noqa: PLC0415 - only with state
+
+        try:
+            await migrate_session(self, instance)
+            await migrate_shared(self, instance)
+        except (StateError, CallError) as exc:
+            why = f"its state cannot be used: {exc.message}" + (f" ({exc.hint})" if exc.hint else "")
+            instance.report(Code.STATE_MIGRATION_FAILED, Severity.ERROR, why)
+            instance.end(Code.STATE_MIGRATION_FAILED, why)
+            return why
+        return ""
+
+    async def submit_migration(self, instance: Instance, base: Projection, state: object) -> None:
+        """Store what a migration of the session's space returned."""
+        from trio_exthost.state import Migrate  # noqa: PLC0415 - only with state
+
+        schema = instance.registrant.state_schema
+        assert schema is not None
+        committer = await self.open()
+        await committer.submit(
+            Migrate(base=base, state=state, to_schema=schema, sequence=self._session.next_sequence())
+        )
+
+    async def submit_shared_migration(self, instance: Instance, base: Projection, state: object) -> None:
+        """Store what a migration of the shared space returned."""
+        schema, sequence = instance.registrant.state_schema, self._session.next_sequence()
+        assert schema is not None
+        stores = self._stores_now()
+        await self.in_thread(
+            lambda: stores.open_extension(instance.name).migrate(
+                state, expected_revision=base.revision, to_schema=schema, sequence=sequence
+            )
+        )
+
+
+def refused(error: StateError) -> tuple[str, str]:
+    """Code and message of a refusal, as an extension is told."""
+    reason = error.reason if isinstance(error, StateRefused) else error.message
+    field = getattr(error, "field", "")
+    return error.code, (f"{field}: {reason}" if field else reason) + (f" ({error.hint})" if error.hint else "")
