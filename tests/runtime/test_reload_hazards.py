@@ -84,7 +84,7 @@ async def test_a_root_that_cannot_be_read_removes_nothing(tmp_path, autojump_clo
                     status=Status.REJECTED,
                     code="unreadable",
                     reason="the root /fake cannot be read: Input/output error",
-                )  # fmt: skip
+                )
             ]
             report = await session.reload()
             assert report.removed == ()
