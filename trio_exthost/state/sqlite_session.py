@@ -11,12 +11,10 @@ from pathlib import Path as FilePath
 from trio_exthost.errors import SessionBusy, StateError, StoreDamaged, StoreFailed
 from trio_exthost.packages.files import printable
 from trio_exthost.state.branches import Record
-from trio_exthost.state.compaction import compact
 from trio_exthost.state.entries import StoredBatch
 from trio_exthost.state.lease import Lease, LeaseTaken
 from trio_exthost.state.sqlite_file import (
     Damage,
-    Layout,
     check,
     check_pages,
     check_sum,
@@ -26,34 +24,22 @@ from trio_exthost.state.sqlite_file import (
     kept_aside,
     leftovers,
     set_aside,
-    sum_holds,
     transaction,
     was_damaged,
 )
-from trio_exthost.state.store import Compaction, StoredTree
-from trio_exthost.state.tree import Path, Position, read_tree
-
-LAYOUT = Layout(
-    application_id=0x65786873,
-    steps=(
-        """
-        CREATE TABLE head (
-            id INTEGER PRIMARY KEY CHECK (id = 1), session TEXT NOT NULL, selected INTEGER NOT NULL,
-            last_sequence INTEGER NOT NULL, sum INTEGER NOT NULL);
-        CREATE TABLE positions (
-            row INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, parent INTEGER NOT NULL, sum INTEGER NOT NULL);
-        CREATE TABLE batches (
-            row INTEGER PRIMARY KEY, position INTEGER NOT NULL, sequence INTEGER NOT NULL, sum INTEGER NOT NULL,
-            body BLOB NOT NULL)
-        """,
-    ),
-    wal=True,
+from trio_exthost.state.sqlite_rows import (
+    LAYOUT,
+    insert,
+    last_row,
+    last_sequence,
+    read_branch,
+    read_piece,
+    read_positions,
+    rewrite_all,
+    size,
 )
-"""`head` has one row. A sum is over a row's own text and what it belongs to."""
-
-_LAST_ROW = "SELECT max(ifnull((SELECT max(row) FROM positions), 0), ifnull((SELECT max(row) FROM batches), 0))"
-_PIECE = 256
-_BATCH = "SELECT b.row, b.position, b.sequence, b.sum, b.body FROM batches b"
+from trio_exthost.state.store import Compaction, StoredTree
+from trio_exthost.state.tree import Path, read_tree
 
 
 class SqliteSessionStore:
@@ -89,21 +75,8 @@ class SqliteSessionStore:
 
     def append_group(self, records: Sequence[Record], *, selected: int) -> None:
         """As `SessionStore.append_group`."""
-        positions = [
-            (each.row, each.name, each.parent.row, _sum_of_position(each.row, each.name, each.parent.row))
-            for each in records
-            if isinstance(each, Position) and each.parent is not None
-        ]
-        batches = [
-            (each.row, each.position, each.sequence, _sum_of_batch(each), each.body)
-            for each in records
-            if isinstance(each, StoredBatch)
-        ]
         with self._using("cannot store") as connection, transaction(connection):
-            if positions:
-                connection.executemany("INSERT INTO positions VALUES (?, ?, ?, ?)", positions)
-            if batches:
-                connection.executemany("INSERT INTO batches VALUES (?, ?, ?, ?, ?)", batches)
+            insert(connection, records)
             if selected != self._selected:
                 self._write_head(connection, selected, self._last_sequence)
         self._selected = selected
@@ -114,26 +87,14 @@ class SqliteSessionStore:
         """As `SessionStore.load_tree`."""
         with self._using("cannot be read") as connection:
             self._read_head(connection)
-            rows = connection.execute("SELECT row, name, parent, sum FROM positions ORDER BY row").fetchall()
-            for row, name, parent, found in rows:
-                if found != _sum_of_position(row, name, parent):
-                    raise Damage(f"the position in row {row} was altered")
-            last_row, last_sequence = connection.execute("SELECT max(row), max(sequence) FROM batches").fetchone()
-            tree = read_tree((row[:3] for row in rows), selected=self._selected, last_row=last_row or 0)
-            return StoredTree(tree=tree, last_sequence=max(last_sequence or 0, self._last_sequence))
+            tree = read_tree(read_positions(connection), selected=self._selected, last_row=last_row(connection))
+            sequence = max(last_sequence(connection), self._last_sequence)
+            return StoredTree(tree=tree, last_sequence=sequence)
 
     def load_branch(self, path: Path) -> Iterator[StoredBatch]:
         """As `SessionStore.load_branch`."""
         with self._using("cannot be read") as connection:
-            connection.execute("CREATE TEMP TABLE IF NOT EXISTS branch (position INTEGER PRIMARY KEY, until INTEGER)")
-            connection.execute("DELETE FROM branch")
-            connection.execute("BEGIN")
-            connection.executemany("INSERT INTO branch VALUES (?, ?)", path)
-            connection.execute("COMMIT")
-            rows = connection.execute(
-                f"{_BATCH} CROSS JOIN branch ON branch.position = b.position WHERE b.row < branch.until ORDER BY b.row"
-            )
-            yield from _read_batches(rows)
+            yield from read_branch(connection, path)
 
     def load_all(self) -> Iterator[StoredBatch]:
         """As `SessionStore.load_all`."""
@@ -141,8 +102,7 @@ class SqliteSessionStore:
         row = 0
         while True:
             with self._using("cannot be read") as connection:
-                query = f"{_BATCH} WHERE b.row > ? ORDER BY b.row LIMIT {_PIECE}"
-                batches = list(_read_batches(connection.execute(query, (row,))))
+                batches = read_piece(connection, row)
             if not batches:
                 return
             yield from batches
@@ -152,19 +112,11 @@ class SqliteSessionStore:
         """As `SessionStore.compact`. Gives what it frees back to the file system."""
         positions = self.load_tree().tree.positions.values()
         with self._using("cannot be compacted") as connection, transaction(connection):
-            before = _size(connection)
-            (sequence,) = connection.execute("SELECT max(sequence) FROM batches").fetchone()
-            self._last_sequence = max(self._last_sequence, sequence or 0)
+            before = size(connection)
+            self._last_sequence = max(last_sequence(connection), self._last_sequence)
             self._write_head(connection, self._selected, self._last_sequence)
-            connection.execute("CREATE INDEX batches_of_position ON batches (position, row)")
-            for rewrite in compact(positions, lambda row: _batches_of(connection, row)):
-                if rewrite.body is None:
-                    connection.execute("DELETE FROM batches WHERE row = ?", (rewrite.row,))
-                else:
-                    _rewrite(connection, rewrite.row, rewrite.body)
-            # Only a compaction looks for a position's batches; an index that stayed would cost each commit a page.
-            connection.execute("DROP INDEX batches_of_position")
-            after = _size(connection)
+            rewrite_all(connection, positions)
+            after = size(connection)
         return Compaction(
             batches_before=before[0],
             batches_after=after[0],
@@ -211,10 +163,10 @@ class SqliteSessionStore:
         """See that what a killed host had stored is all there: SQLite takes a damaged journal for a shorter one."""
         if self._lease is None:
             return
-        (last_row,) = connection.execute(_LAST_ROW).fetchone()
-        if last_row < self._lease.mark:
+        last = last_row(connection)
+        if last < self._lease.mark:
             raise Damage(
-                f"it ends at row {last_row}, and {self._lease.mark} were stored: its journal is cut off, altered or gone, "
+                f"it ends at row {last}, and {self._lease.mark} were stored: its journal is cut off, altered or gone, "
                 "or this is an older copy"
             )
 
@@ -288,35 +240,3 @@ def _lease(path: FilePath, session_id: str) -> Lease:
             f"session {session_id!r} is open in {exc.holder}", path=printable(path), pid=exc.pid,
             hint="close it there first; a session has one host at a time",
         ) from None  # fmt: skip
-
-
-def _sum_of_position(row: int, name: str, parent: int) -> int:
-    return check_sum(b"", row, parent, name)
-
-
-def _sum_of_batch(batch: StoredBatch) -> int:
-    return check_sum(batch.body, batch.row, batch.position, batch.sequence)
-
-
-def _read_batches(rows: sqlite3.Cursor) -> Iterator[StoredBatch]:
-    for row, position, sequence, found, body in rows:
-        if not sum_holds(found, body, row, position, sequence):
-            raise Damage(f"the batch in row {row} was altered")
-        yield StoredBatch(row, position, sequence, body)
-
-
-def _batches_of(connection: sqlite3.Connection, position: int) -> list[StoredBatch]:
-    rows = connection.execute(f"{_BATCH} WHERE b.position = ? ORDER BY b.row", (position,))
-    return list(_read_batches(rows))
-
-
-def _rewrite(connection: sqlite3.Connection, row: int, body: bytes) -> None:
-    position, sequence = connection.execute("SELECT position, sequence FROM batches WHERE row = ?", (row,)).fetchone()
-    found = _sum_of_batch(StoredBatch(row, position, sequence, body))
-    connection.execute("UPDATE batches SET body = ?, sum = ? WHERE row = ?", (body, found, row))
-
-
-def _size(connection: sqlite3.Connection) -> tuple[int, int]:
-    """How many batches there are, and the bytes of their texts."""
-    count, size = connection.execute("SELECT count(*), coalesce(sum(length(body)), 0) FROM batches").fetchone()
-    return count, size
