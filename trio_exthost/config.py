@@ -51,6 +51,8 @@ class Deadlines:
     """A whole chain of interceptors."""
     life_cycle_s: float = attrs.field(default=2.0, validator=_amount)
     """What an extension does where it begins (`extension_load`), and all it does where it ends."""
+    commit_s: float = attrs.field(default=10.0, validator=_amount)
+    """What an answer stores, from the answer until it is on the disk."""
     command_s: float = attrs.field(default=30.0, validator=_amount)
     """A command's answer."""
     tool_s: float = attrs.field(default=60.0, validator=_amount)

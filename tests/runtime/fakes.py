@@ -19,6 +19,8 @@ from trio_exthost import Deadlines, Host, HostClient, HostConfig, HostInstrument
 from trio_exthost.packages import Candidate, Manifest, Origin, Status
 from trio_exthost.packages.manifest import HostSection
 from trio_exthost.runtime.process import ExitStatus
+from trio_exthost.state import StateStores
+from trio_exthost.state.memory import MemoryStores
 
 Program = Callable[["Guest"], Awaitable[None]]
 
@@ -231,6 +233,7 @@ async def world(
     instrument: HostInstrument | None = None,
     policy: Policy | None = None,
     decision_log: Path | None = None,
+    state: StateStores | None = None,
     **config: Any,
 ) -> AsyncIterator[tuple[World, Host]]:
     """A host over fake extensions; afterwards nothing may be left."""
@@ -246,6 +249,7 @@ async def world(
             catalogue=around.catalogue,
             policy=policy,
             decision_log=decision_log,
+            state=state or MemoryStores(),
         ) as host:
             yield around, host
         assert host.pump.watched == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.errors import CallError
 from trio_exthost.hooks import DURABLE, Action, Batch
 from trio_exthost.wire import effects_from_extension as inbound
 from trio_exthost.wire.words import BindingScope, RegistrationKind
@@ -15,31 +14,14 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.run import Run
 
 
-def check(instance: Instance, what: str, batch: Batch) -> None:
-    """Refuse actions that could not be done.
+def act(instance: Instance, batch: Batch, *, run: Run | None) -> None:
+    """Do all common actions of a batch that was checked, in their order; what is to be stored has been by now.
 
-    Raises:
-      CallError: One wants to store something, and nothing can (`persistence_unavailable`).
+    Never raises for what an extension sent.
     """
     for action in batch.common:
-        if action.kind in DURABLE:
-            raise not_persistent(instance, what, action.kind)
-
-
-def not_persistent(instance: Instance, what: str, kind: str) -> CallError:
-    """The error about an action that wants to store something."""
-    return CallError(
-        f"{what}: it wants to store something ({kind}), and extension state persistence is unavailable; "
-        "nothing of its answer was applied",
-        extension=instance.name,
-        code="persistence_unavailable",
-    )
-
-
-def act(instance: Instance, batch: Batch, *, run: Run | None) -> None:
-    """Do all common actions of a batch that was checked, in their order. Never raises for what an extension sent."""
-    for action in batch.common:
-        _ACTS[action.kind](instance, action, run)
+        if action.kind not in DURABLE:
+            _ACTS[action.kind](instance, action, run)
 
 
 def _follow_up(instance: Instance, action: Action, run: Run | None) -> None:

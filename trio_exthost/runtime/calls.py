@@ -149,7 +149,7 @@ async def _receive(instance: Instance, pending: PendingCall, patience: Patience)
 
 def _issue(instance: Instance, request: Request, patience: Patience) -> tuple[PendingCall, Entry]:
     """Queue the request and open its entry in the reply table; no await in here."""
-    if not (instance.is_available or (request.even_at_the_end and instance.is_leaving)):
+    if not (instance.is_available or (request.even_at_the_end and (instance.is_leaving or instance.is_migrating))):
         raise CallAborted(
             f"{request.what}: the extension is {instance.state}", extension=instance.name, may_have_run=False
         )

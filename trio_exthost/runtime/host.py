@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.models import ModelCatalogue
     from trio_exthost.runtime.tools import HostTool
+    from trio_exthost.state import StateStores
 
 Catalogue = Callable[[HostConfig, Path], Awaitable[Sequence["Candidate"]]]
 """How a session finds its extensions: configuration and the session's cwd to candidates in catalogue order."""
@@ -63,12 +64,14 @@ class Host:
         decision_log: Path | None,
         policy: Policy,
         secrets: Container[str],
+        state: StateStores | None,
         nursery: trio.Nursery,
     ) -> None:
         self.config = config
         self.instrument = instrument
         self.policy = policy
         self.secrets = secrets
+        self._state = state
         self.diagnostics: DiagnosticLog = DiagnosticLog(config.limits.diagnostics)
         self.pump: Pump = Pump(config.limits.pump_slice_s)
         self.flusher: Flusher = Flusher()
@@ -200,6 +203,14 @@ class Host:
         for each in [session] if session is not None else list(self.sessions.values()):
             each.tell_diagnostic(diagnostic)
 
+    def open_state(self) -> StateStores:
+        """Where the state of sessions and extensions lies."""
+        if self._state is None:
+            from trio_exthost.state.sqlite import SqliteStores  # noqa: PLC0415 - SQLite, which most never need
+
+            self._state = SqliteStores(self.config.data_dir / "state")
+        return self._state
+
     def next_instance_number(self) -> int:
         """A number no other instance of this host has had."""
         self._instances += 1
@@ -265,6 +276,7 @@ async def open_host(
     decision_log: Path | None = None,
     policy: Policy | None = None,
     secrets: Container[str] | None = None,
+    state: StateStores | None = None,
 ) -> AsyncIterator[Host]:
     """Open a host: start its shared tasks, and on leaving stop every session and extension.
 
@@ -279,6 +291,7 @@ async def open_host(
       decision_log: Where every decision is appended, a line of JSON each, masked, rotated as logs are; nowhere if not given.
       policy: What the operator decided about extensions: grants, reserved names, ...
       secrets: Names of the secrets that providers of extensions may refer to; the names of the environment if not given.
+      state: Where what extensions store lies; SQLite files in `<data_dir>/state` if not given.
     """
     # Two nurseries: a bug that ends one instance ends the others, too, and these need the pump and the flusher for that.
     async with service_nursery() as shared, service_nursery() as instances:
@@ -290,6 +303,7 @@ async def open_host(
             decision_log=decision_log,
             policy=policy or Policy(),
             secrets=os.environ if secrets is None else secrets,
+            state=state,
             nursery=instances,
         )
         shared.start_soon(host.pump.run, name="exthost pump")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, MalformedReply
+from trio_exthost.runtime import brokers
 from trio_exthost.runtime.replies import Answer
-from trio_exthost.wire import Fault, effects_from_extension, effects_to_extension, from_extension
-from trio_exthost.wire.values import ErrorDetail
+from trio_exthost.wire import Fault, effects_from_extension, from_extension
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -118,13 +118,11 @@ def _ask_user(instance: Instance, frame: effects_from_extension.AskUser) -> None
 
 
 def _broker_call(instance: Instance, frame: effects_from_extension.BrokerCall) -> None:
-    error = ErrorDetail("broker_unavailable", f"this host has no broker for {frame.operation!r:.80}")
-    instance.post(effects_to_extension.BrokerResult(frame.id, ok=False, error=error))
+    instance.brokers.call(frame)
 
 
 def _state_commit(instance: Instance, frame: effects_from_extension.StateCommit) -> None:
-    error = ErrorDetail("persistence_unavailable", "extension state persistence is unavailable; nothing was written")
-    instance.post(effects_to_extension.StateResult(frame.id, ok=False, error=error))
+    brokers.commit(instance, frame.id, frame.space.value, frame.actions)
 
 
 _ANSWERED = ("register", "update")

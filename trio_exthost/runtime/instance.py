@@ -20,6 +20,7 @@ from trio_exthost.errors import LoadError, PayloadError
 from trio_exthost.hooks import HookEvent
 from trio_exthost.runtime import life_hooks
 from trio_exthost.runtime.asking import Questions
+from trio_exthost.runtime.brokers import Brokers
 from trio_exthost.runtime.declarations import Declarations
 from trio_exthost.runtime.failure import abort_calls, load_error
 from trio_exthost.runtime.greeting import hello_ack
@@ -55,11 +56,17 @@ class Instance:
 
     successor: Instance | None = None
     """Who has taken over from it, in one step with its records; it gets no new work then."""
-    _last_words: tuple[HookMember, ...] = ()  # its hooks about its end, kept as a successor has taken over their records
+    _last_words: tuple[
+        HookMember, ...
+    ] = ()  # its hooks about its end, kept as a successor has taken over their records
     reason_to_begin: str = "initial"
     """Why it is started, as its hooks are told: `initial`, or `reload`."""
     is_beginning: bool = False
     """Whether it is admitted, but not done with its begin."""
+    is_migrating: bool = False
+    """Whether its state is being brought in order, and nothing else is asked of it."""
+    commits: int = 0
+    """How many of its `state_commit`s are being stored."""
     is_leaving: bool = False
     """Whether it is told that it ends, and may have a last word."""
     _farewell = ""  # why it ends, as its hooks are told, where nobody asked it to
@@ -91,6 +98,7 @@ class Instance:
         self.replies: ReplyTable = ReplyTable(host.next_id)
         self.nested: NestedCalls = NestedCalls(self)
         self.questions: Questions = Questions(self)
+        self.brokers: Brokers = Brokers(self)
         self.declarations: Declarations = Declarations(self)
         self.registering: Registering = Registering(self)
         self.health: Health = Health(self)
@@ -122,8 +130,10 @@ class Instance:
     @property
     def is_available(self) -> bool:
         """Whether it can be given work; one that is out of service, only a probe."""
-        return self._cause is None and (
-            self.state is State.READY or (self.state is State.TRIPPED and self.health.may_be_asked)
+        return (
+            self._cause is None
+            and not self.is_migrating
+            and (self.state is State.READY or (self.state is State.TRIPPED and self.health.may_be_asked))
         )
 
     @property
@@ -259,7 +269,8 @@ class Instance:
     def begin(self) -> None:
         """What it registered is in the ledger: it begins."""
         members = life_hooks.hooks_of(self, HookEvent.EXTENSION_LOAD)
-        if not members:
+        self.is_migrating = self.session.persistence.concerns(self)
+        if not members and not self.is_migrating:
             self._has_begun()
             return
         assert self.nursery is not None
@@ -267,7 +278,12 @@ class Instance:
         self.nursery.start_soon(self._begin, members, name=f"begin of {self.name}")
 
     async def _begin(self, members: list[HookMember]) -> None:
-        error = await life_hooks.begin(self, members)
+        if self.is_migrating:
+            why = await self.session.persistence.prepare(self)
+            self.is_migrating = False
+            if why:
+                self.end(Code.LOAD_FAILED, why)
+        error = await life_hooks.begin(self, members) if not self.is_ending else None
         if self.is_ending:
             return
         if error is not None:

@@ -7,15 +7,18 @@ extension's next `register` comes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import trio
 
+from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectRecord
-from trio_exthost.errors import MalformedReply, RemoteError
+from trio_exthost.errors import CallError, ClosedError, MalformedReply, RemoteError, StateError
 from trio_exthost.hooks import DURABLE, MAX_ACTIONS, Batch, Contract, read_batch
 from trio_exthost.runtime import acting
+from trio_exthost.runtime.brokers import Brokered
 from trio_exthost.runtime.calls import CancelReason as CallCancelReason
 from trio_exthost.runtime.calls import Request, call
 from trio_exthost.runtime.patience import Patience
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Session
+    from trio_exthost.state import Action as StateAction
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -66,6 +70,13 @@ class Invoked:
     on_progress: Callable[[inbound.Progress], None] | None = None
     """As `Request.on_progress`."""
 
+    @property
+    def may_store(self) -> bool:
+        """Whether its answer may hold durable actions: hooks as their contract says, and tools and commands."""
+        if self.contract is not None:
+            return not DURABLE.isdisjoint(self.contract.allowed_actions)
+        return self.event != "migration"
+
 
 async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> Any:
     """Send an `invoke` and wait for its `invoke_result`; as `calls.call`.
@@ -73,16 +84,21 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
     Raises:
       RemoteError: It answered that it failed; nothing of the answer was applied.
       MalformedReply: A part of the answer is not usable, so nothing of it was applied.
-      CallError: As `calls.call`; with code `persistence_unavailable` where it wants to store something and nothing can.
+      CallError: As `calls.call`; with the code of the refusal where what it stores could not be stored.
     """
     registration_id = invoked.record.registration.value.registration_id
     envelope = envelope_for(instance, invoked)
     deadline_ms = math.ceil(patience.limit_s * 1000)
     run_id = invoked.run.id if invoked.run is not None else ""
-    with instance.questions.invocation(patience, run_id=run_id, tool_call_id=invoked.tool_call_id) as asker:
+    brokered: list[Brokered] = []
+    with (
+        instance.questions.invocation(patience, run_id=run_id, tool_call_id=invoked.tool_call_id) as asker,
+        instance.brokers.invocation() as begin,
+    ):
 
         def on_issued(id: str) -> None:
             asker.begin(id)
+            brokered.append(begin(id))
             if invoked.on_issued is not None:
                 invoked.on_issued(id)
 
@@ -91,14 +107,14 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
             asker.end(f"the invocation is given up ({reason})")
             return outbound.Cancel(id, CancelReason(reason), math.ceil(grace_s * 1000))
 
-        return await call(
+        answer = await call(
             instance,
             Request(
                 make_frame=lambda id: outbound.Invoke(id, registration_id, envelope, deadline_ms),
                 expected=inbound.InvokeResult.TYPE,
                 what=invoked.what,
                 hint=invoked.hint,
-                accept=lambda frame: _apply(instance, invoked, frame),
+                accept=lambda frame: _apply(instance, invoked, frame, brokered[0]),
                 on_issued=on_issued,
                 on_progress=invoked.on_progress,
                 make_cancel=make_cancel,
@@ -107,6 +123,42 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
             ),
             patience,
         )
+    if isinstance(answer, _ToStore):
+        return await _store(instance, invoked, answer)
+    return answer
+
+
+@attrs.frozen(eq=False)
+class _ToStore:
+    """An answer that is good, and counts once what it stores is stored."""
+
+    value: Any
+    actions: tuple[StateAction, ...]
+    do: Callable[[], None]
+
+
+async def _store(instance: Instance, invoked: Invoked, answer: _ToStore) -> Any:
+    """Store what an answer stores, with a limit of its own; then all else of it is done, in the order of the commits."""
+    limit_s = instance.deadlines.commit_s
+    try:
+        with trio.fail_after(limit_s):
+            await instance.session.persistence.commit(instance, answer.actions, lambda _outcome: answer.do())
+    except trio.TooSlowError:
+        raise CallError(
+            f"{invoked.what}: what it stores was not on the disk within {limit_s:g} s; it may be later",
+            extension=instance.name,
+            code="persistence_failed",
+        ) from None
+    except (StateError, ClosedError) as exc:
+        code, message = (exc.code, exc.message)
+        instance.report(Code.STATE_REFUSED, Severity.WARNING, f"{invoked.what}: {message}")
+        raise CallError(
+            f"{invoked.what}: what it stores is refused: {message}; nothing of its answer was applied",
+            extension=instance.name,
+            code=code,
+            hint=exc.hint,
+        ) from None
+    return answer.value
 
 
 def envelope_for(instance: Instance, invoked: Invoked) -> outbound.Envelope:
@@ -150,45 +202,73 @@ def context_for(
     )
 
 
-def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult) -> Any:
-    """Check all of an answer, then do all of it; the caller's value."""
+def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult, brokered: Brokered) -> Any:
+    """Check all of an answer, then do all of it; the caller's value, or that with what is to be stored first."""
     if frame.error is not None:
         raise RemoteError(
             f"{invoked.what} failed: {frame.error.message} [{frame.error.code}]",
             extension=instance.name,
         )
-    if invoked.contract is not None:
-        if frame.value is not ABSENT:
-            raise MalformedReply(
-                f"{invoked.what}: a hook answers with actions, not with a value", extension=instance.name
-            )
-        batch = read_batch(
-            invoked.contract,
-            frame.decision,
-            frame.actions,
-            extension=instance.name,
-            what=invoked.what,
-            granted=instance.registrant.granted,
-        )
-        value = invoked.read(batch)
-    else:
-        if frame.decision is not None:
-            raise MalformedReply(f"{invoked.what}: only a gate may decide", extension=instance.name)
-        _check_actions(instance, invoked.what, frame)
-        batch = Batch(None, None, ())
-        value = invoked.read(None if frame.value is ABSENT else frame.value)
+    value, batch, durable = _read(instance, invoked, frame)
     unknown = [each for each in frame.dispose if not instance.declarations.knows(each)]
     if unknown:
         raise MalformedReply(
             f"{invoked.what}: it disposes of registration {unknown[0]}, which it never made", extension=instance.name
         )
-    acting.check(instance, invoked.what, batch)
+    durable = [*brokered.pending, *durable]
+    if durable and not invoked.may_store:
+        raise MalformedReply(f"{invoked.what}: it may not store anything here", extension=instance.name)
+    actions = _checked(instance, invoked.what, durable)
     if invoked.is_dry:
         return value
-    for registration_id in frame.dispose:
-        instance.declarations.dispose(registration_id)
-    acting.act(instance, batch, run=invoked.run)
+
+    def do() -> None:
+        instance.brokers.remember(brokered)
+        for registration_id in frame.dispose:
+            instance.declarations.dispose(registration_id)
+        acting.act(instance, batch, run=invoked.run)
+
+    if actions:
+        return _ToStore(value, actions, do)
+    do()
     return value
+
+
+def _read(
+    instance: Instance, invoked: Invoked, frame: inbound.InvokeResult
+) -> tuple[Any, Batch, list[Mapping[str, Any]]]:
+    """The caller's value, what else is to be done, and what is to be stored."""
+    if invoked.contract is None:
+        if frame.decision is not None:
+            raise MalformedReply(f"{invoked.what}: only a gate may decide", extension=instance.name)
+        _check_actions(instance, invoked.what, frame)
+        return invoked.read(None if frame.value is ABSENT else frame.value), Batch(None, None, ()), list(frame.actions)
+    if frame.value is not ABSENT:
+        raise MalformedReply(f"{invoked.what}: a hook answers with actions, not with a value", extension=instance.name)
+    batch = read_batch(
+        invoked.contract,
+        frame.decision,
+        frame.actions,
+        extension=instance.name,
+        what=invoked.what,
+        granted=instance.registrant.granted,
+    )
+    value = invoked.read(batch)
+    return value, batch, [{**each.fields, "kind": each.kind} for each in batch.common if each.kind in DURABLE]
+
+
+def _checked(instance: Instance, what: str, durable: Sequence[Mapping[str, Any]]) -> tuple[StateAction, ...]:
+    """Durable actions that may be stored.
+
+    Raises:
+      MalformedReply: They may not; nothing of the answer counts.
+    """
+    if not durable:
+        return ()
+    try:
+        return instance.session.persistence.read_actions(instance, durable)
+    except StateError as exc:
+        raise MalformedReply(f"{what}: {exc.message}", extension=instance.name, code=exc.code, hint=exc.hint) from None
 
 
 def _check_actions(instance: Instance, what: str, frame: inbound.InvokeResult) -> None:
@@ -197,9 +277,7 @@ def _check_actions(instance: Instance, what: str, frame: inbound.InvokeResult) -
         raise MalformedReply(
             f"{what}: {len(frame.actions)} actions in one answer, of {MAX_ACTIONS} allowed", extension=instance.name
         )
-    kinds = [action.get("kind") for action in frame.actions]
-    for kind in kinds:
+    for action in frame.actions:
+        kind = action.get("kind")
         if kind not in DURABLE:
             raise MalformedReply(f"{what}: an action {kind!r:.80} has no place here", extension=instance.name)
-    if kinds:
-        raise acting.not_persistent(instance, what, str(kinds[0]))

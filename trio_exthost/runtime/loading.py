@@ -273,6 +273,10 @@ class Loader:
             for instance in instances:
                 await instance.ended.wait()
 
+    def instances(self) -> tuple[Instance, ...]:
+        """Those of which there is something."""
+        return tuple(self._running.values())
+
     def running(self, name: str) -> Instance | None:
         """The instance of this name, while there is something of it."""
         return self._running.get(name)

@@ -43,7 +43,7 @@ async def _ask(instance: Instance, due: Migration, space: str) -> object:
     record = _handler(instance)
     if record is None:
         raise MigrationRefused(
-            f"its state stands in schema {due.from_schema}, its manifest says {due.to_schema}, and it has registered no migration",
+            f"its state stands in schema {due.from_schema}, its manifest says {due.to_schema}, and it registers no migration",
             extension=instance.name,
             hint='register one: {"kind": "migration", "descriptor": {}}',
         )

@@ -103,6 +103,12 @@ class Persistence:
         if committer is not None:
             await committer.aclose()
 
+    def concerns(self, instance: Instance) -> bool:
+        """Whether an instance may have a state, so that `prepare` has to come before all else."""
+        return instance.registrant.state_schema is not None or (
+            self._committer is not None and instance.name in self._committer.state.projections
+        )
+
     # --- what is there ---
 
     def projection(self, extension: str) -> Projection:
@@ -154,9 +160,7 @@ class Persistence:
         committer = await self.open()
         schema = instance.registrant.state_schema
         assert schema is not None, "checked with the actions"
-        commit = Commit(
-            extension=instance.name, schema=schema, actions=actions, sequence=self._session.next_sequence()
-        )
+        commit = Commit(extension=instance.name, schema=schema, actions=actions, sequence=self._session.next_sequence())
         return await committer.submit(commit, on_stored)  # type: ignore[return-value]
 
     async def commit_shared(self, instance: Instance, actions: tuple[Action, ...]) -> Committed:
@@ -219,8 +223,6 @@ class Persistence:
 
     async def prepare(self, instance: Instance) -> str:
         """Bring an instance's state in order before anything of it runs; why that failed, or nothing."""
-        if instance.registrant.state_schema is None and self._committer is None:
-            return ""
         try:
             await self.open()
         except StateError as exc:

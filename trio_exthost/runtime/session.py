@@ -28,6 +28,7 @@ from trio_exthost.runtime.models import ModelCatalogue
 from trio_exthost.runtime.observing import Observing
 from trio_exthost.runtime.outcomes import CommandOutcome
 from trio_exthost.runtime.panels import Panel, Panels
+from trio_exthost.runtime.persistence import Persistence
 from trio_exthost.runtime.registration import Registrar
 from trio_exthost.runtime.registrations import Registrations
 from trio_exthost.runtime.reload_report import ReloadReport, When
@@ -97,6 +98,7 @@ class Session(SessionPoints):
         self.fanout: Fanout = Fanout(self, self.cwd_text)
         self.observing: Observing = Observing(self)
         self.follow_ups: FollowUps = FollowUps()
+        self.persistence: Persistence = Persistence(self, host.open_state)
         self.panels: Panels = Panels(self)
         self.asked: set[Question] = set()
         """Open questions of the host itself."""
@@ -498,6 +500,10 @@ class Session(SessionPoints):
             self.fanout.welcome(instance)
             self.observing.tell(HookEvent.SESSION_START, {"reason": instance.reason_to_begin}, to=instance)
 
+    def raise_sequence(self, least: int) -> None:
+        """Numbers begin above this one: it was drawn in an earlier life of the session."""
+        self._sequence = max(self._sequence, least)
+
     def next_sequence(self) -> int:
         """The session's next number: events, registrations, calls; strictly growing."""
         self._sequence += 1
@@ -580,6 +586,7 @@ class Session(SessionPoints):
             question.withdraw("the session has ended")
         await self.loader.stop_all()
         self.registrations.dispose_all()
+        await self.persistence.aclose()
 
 
 __all__ = ["Confirm", "Session"]
