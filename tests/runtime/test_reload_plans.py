@@ -20,7 +20,7 @@ from runtime.fakes import Guest, World, assert_nothing_left, world
 from runtime.reloads import answer, change
 
 from trio_exthost import CallError, Deadlines, ExtensionPolicy, HostInstrument, Policy, Session
-from trio_exthost.effects import EffectKind
+from trio_exthost.effects import ChangeAction, DisposeCause, EffectKind
 from trio_exthost.errors import UnknownTool
 
 TIMES = st.integers(0, 60).map(lambda tenths: tenths / 10)
@@ -38,9 +38,12 @@ DEADLINES = Deadlines(
 FATES = st.sampled_from(
     ["good", "slow start", "fails", "hangs", "dies when ready", "dies later", "clings", "drops the guard"]
 )
+PATIENCE = st.one_of(st.just(100.0), st.just(100.0), TIMES)
+"""After how long an act is given up: mostly not."""
 DELAYS = st.sampled_from([0, 0.4, 1.5])
 ACTS = st.one_of(
     st.tuples(st.just("reload"), st.sampled_from([None, "a", "g"]), st.sampled_from(["idle", "now"]), DELAYS),
+    st.tuples(st.just("reload"), st.sampled_from(["a", "g"]), st.just("now"), DELAYS),
     st.tuples(st.just("call"), st.sampled_from("ag")),
     st.tuples(st.just("chain")),
     st.tuples(st.just("run"), DELAYS),
@@ -49,8 +52,8 @@ ACTS = st.one_of(
 PLANS = st.fixed_dictionaries(
     {
         "fates": st.fixed_dictionaries({name: st.lists(st.tuples(FATES, DELAYS), max_size=4) for name in "ag"}),
-        "acts": st.lists(st.tuples(TIMES, ACTS, TIMES), max_size=10),
-        "end": st.integers(30, 120).map(lambda tenths: tenths / 10),
+        "acts": st.lists(st.tuples(TIMES, ACTS, PATIENCE), min_size=3, max_size=12),
+        "end": st.integers(60, 160).map(lambda tenths: tenths / 10),
     }
 )
 POLICY = Policy(extensions={"g": ExtensionPolicy(required=True, guards={"tool:*"})})
@@ -101,6 +104,7 @@ class Versions:
     async def _answer(self, guest: Guest, frame: dict[str, Any], delay: float) -> None:
         await trio.sleep(delay)
         if guest._stdout >= 0:
+            guest.send(type="register_tool", name=f"l-{guest.pid}-{frame['id']}", schema={"type": "object"})
             answer(guest, frame, str(guest.pid))
 
 
@@ -116,7 +120,27 @@ class Watch(HostInstrument):
         for change_ in changes:
             instance = change_.record.registration.value.instance
             self.instances[instance.number] = instance
+        self._check_step(changes)
         self.look()
+
+    def _check_step(self, changes) -> None:
+        """A name that changes hands never lies on the ground; nothing else takes from somebody who lives."""
+        accepted = {each.record.registration.key for each in changes if each.action is ChangeAction.ACCEPTED}
+        asked = {
+            each.record.owner.extension_id
+            for each in changes
+            if each.action is ChangeAction.ACCEPTED and each.record.registration.kind is EffectKind.INTERCEPTION
+        }
+        for each in changes:
+            record, instance = each.record, each.record.registration.value.instance
+            if each.action is not ChangeAction.DISPOSED:
+                continue
+            if each.cause is DisposeCause.RELOAD:
+                name = record.owner.extension_id
+                assert f"t-{name}" in accepted
+                assert name != "g" or record.registration.kind is not EffectKind.INTERCEPTION or name in asked
+            elif each.cause in (DisposeCause.OWNER, DisposeCause.FAULT):
+                assert instance.is_ending or instance.state == "tripped", f"{record.registration.key} was taken away"
 
     def chain_ended(self, session_id, verdict, seconds) -> None:
         self.verdicts.append(verdict)
@@ -160,6 +184,7 @@ async def play(plan: dict[str, Any], tmp_path: Path) -> None:
             around.add(name, Versions(name, plan["fates"][name]))
             change(around, name)
         guests = _keep_guests(around)
+        host.spawn = around.spawn
         async with host.open_session("s") as session, trio.open_nursery() as nursery:
             await session.load_all()
             watch.session = session
@@ -175,9 +200,12 @@ async def play(plan: dict[str, Any], tmp_path: Path) -> None:
                         await trio.sleep(act[1])
                     return
                 begun += 1
+                if act[0] == "reload":
+                    for name in "ag" if act[1] is None else act[1]:
+                        change(around, name)
                 try:
                     with trio.move_on_after(give_up_after) as scope:
-                        await _use(session, act, reports, give_up_after)
+                        await _use(session, act, reports, guests)
                 except (CallError, UnknownTool) as exc:
                     ended[exc.code] += 1
                 except trio.Cancelled:
@@ -206,22 +234,25 @@ async def play(plan: dict[str, Any], tmp_path: Path) -> None:
 
 
 def _keep_guests(around: World) -> list[Guest]:
+    """Every process that will be started, not only the last of each name."""
     guests: list[Guest] = []
-    nursery, start = around.nursery, around.nursery.start_soon
+    spawn = around.spawn
 
-    class Keeping:
-        def start_soon(self, run, *args) -> None:
-            guests.append(run.__self__)
-            start(run, *args)
+    def keeping(argv, **options) -> Guest:
+        guests.append(spawn(argv, **options))
+        return guests[-1]
 
-    around.nursery = Keeping()  # type: ignore[assignment]
-    del nursery
+    around.spawn = keeping
     return guests
 
 
-async def _use(session: Session, act: tuple[Any, ...], reports: list[Any], _limit: float) -> None:
+async def _use(session: Session, act: tuple[Any, ...], reports: list[Any], guests: list[Guest]) -> None:
     if act[0] == "reload":
-        reports.append(await session.reload(act[1], when=act[2], grace_s=act[3]))
+        report = await session.reload(act[1], when=act[2], grace_s=act[3])
+        reports.append(report)
+        await trio.sleep(DEADLINES.stop_total_s + 0.1)  # what the total of the reload may have cut off
+        old = {each.old_pid for each in report.restarted}
+        assert all(guest.reaped for guest in guests if guest.pid in old), "an old process lives on"
     elif act[0] == "call":
         before = session.loader.running(act[1])
         result = await session.call_tool(f"t-{act[1]}", {})
