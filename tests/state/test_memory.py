@@ -33,6 +33,17 @@ def test_a_store_that_was_closed_says_so():
     assert "the store of session 's' is closed" in str(outcome)
 
 
+def test_who_has_closed_it_cannot_close_it_for_who_comes_after():
+    stores = MemoryStores()
+    first = stores.open_session("s")
+    first.close()
+    second = stores.open_session("s")
+    first.close()
+    second.append_group((), selected=0)
+    with pytest.raises(StoreFailed, match="the store of session 's' is closed"):
+        first.load_tree()
+
+
 def test_sessions_and_extensions_are_listed_by_name():
     stores = MemoryStores()
     for name in ("b", "a"):

@@ -24,20 +24,20 @@ class MemoryStores:
     """A `StateStores`. Sessions and extensions are there until it goes."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, MemorySessionStore] = {}
+        self._sessions: dict[str, _Session] = {}
         self._extensions: dict[str, MemoryExtensionStore] = {}
         self._lock = threading.Lock()
 
     def open_session(self, session_id: str, *, begin_anew: bool = False) -> MemorySessionStore:  # noqa: ARG002 - as `StateStores`; nothing here is ever damaged
         """As `StateStores.open_session`."""
         with self._lock:
-            store = self._sessions.setdefault(session_id, MemorySessionStore(session_id))
-            if store.is_open:
+            session = self._sessions.setdefault(session_id, _Session())
+            if session.holder is not None:
                 raise SessionBusy(
                     f"session {session_id!r} is open in process {os.getpid()} (this one)", pid=os.getpid(),
                     hint="close it there first",
                 )  # fmt: skip
-            store.is_open = True
+            session.holder = store = MemorySessionStore(session_id, session)
         return store
 
     def open_extension(self, extension: str) -> MemoryExtensionStore:
@@ -59,77 +59,83 @@ class MemoryStores:
         return tuple(StoredName(name=name, path="", size_bytes=size) for name, size, revision in sizes if revision)
 
 
-class MemorySessionStore:
-    """A `SessionStore`. Made by `MemoryStores.open_session`."""
+class _Session:
+    """What is kept of one session."""
 
-    def __init__(self, session_id: str) -> None:
-        self.session_id = session_id
-        self.is_open = False
-        self._positions: list[Position] = []
-        self._batches: dict[int, StoredBatch] = {}
-        self._selected = 0
-        self._last_row = 0
-        self._last_sequence = 0
+    def __init__(self) -> None:
+        self.holder: MemorySessionStore | None = None
+        self.positions: list[Position] = []
+        self.batches: dict[int, StoredBatch] = {}
+        self.selected = 0
+        self.last_row = 0
+        self.last_sequence = 0
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all texts."""
-        return sum(len(each.body) for each in self._batches.values())
+        return sum(len(each.body) for each in self.batches.values())
+
+
+class MemorySessionStore:
+    """A `SessionStore`. Made by `MemoryStores.open_session`."""
+
+    def __init__(self, session_id: str, session: _Session) -> None:
+        self.session_id = session_id
+        self._session = session
 
     def append_group(self, records: Sequence[Record], *, selected: int) -> None:
         """As `SessionStore.append_group`."""
-        self._check_open()
+        session = self._opened()
         for record in records:
             if isinstance(record, Position):
-                self._positions.append(record)
+                session.positions.append(record)
             else:
-                self._batches[record.row] = record
-                self._last_sequence = max(self._last_sequence, record.sequence)
-            self._last_row = record.row
-        self._selected = selected
+                session.batches[record.row] = record
+                session.last_sequence = max(session.last_sequence, record.sequence)
+            session.last_row = record.row
+        session.selected = selected
 
     def load_tree(self) -> StoredTree:
         """As `SessionStore.load_tree`."""
-        self._check_open()
-        rows = ((each.row, each.name, each.parent.row) for each in self._positions if each.parent is not None)
-        tree = read_tree(rows, selected=self._selected, last_row=self._last_row)
-        return StoredTree(tree=tree, last_sequence=self._last_sequence)
+        session = self._opened()
+        rows = ((each.row, each.name, each.parent.row) for each in session.positions if each.parent is not None)
+        tree = read_tree(rows, selected=session.selected, last_row=session.last_row)
+        return StoredTree(tree=tree, last_sequence=session.last_sequence)
 
     def load_branch(self, path: Path) -> Iterator[StoredBatch]:
         """As `SessionStore.load_branch`."""
-        self._check_open()
         until = dict(path)
-        return iter([each for each in self._batches.values() if each.row < until.get(each.position, 0)])
+        return iter([each for each in self._opened().batches.values() if each.row < until.get(each.position, 0)])
 
     def load_all(self) -> Iterator[StoredBatch]:
         """As `SessionStore.load_all`."""
-        self._check_open()
-        return iter(tuple(self._batches.values()))
+        return iter(tuple(self._opened().batches.values()))
 
     def compact(self) -> Compaction:
         """As `SessionStore.compact`."""
-        self._check_open()
-        count, size = len(self._batches), self.size_bytes
+        session = self._opened()
+        count, size = len(session.batches), session.size_bytes
         by_position: dict[int, list[StoredBatch]] = {}
-        for each in self._batches.values():
+        for each in session.batches.values():
             by_position.setdefault(each.position, []).append(each)
-        for rewrite in list(compact(self._positions, lambda row: by_position.get(row, ()))):
-            old = self._batches[rewrite.row]
+        for rewrite in list(compact(session.positions, lambda row: by_position.get(row, ()))):
+            old = session.batches[rewrite.row]
             if rewrite.body is None:
-                del self._batches[rewrite.row]
+                del session.batches[rewrite.row]
             else:
-                self._batches[rewrite.row] = StoredBatch(old.row, old.position, old.sequence, rewrite.body)
+                session.batches[rewrite.row] = StoredBatch(old.row, old.position, old.sequence, rewrite.body)
         return Compaction(
-            batches_before=count, batches_after=len(self._batches), bytes_before=size, bytes_after=self.size_bytes
+            batches_before=count, batches_after=len(session.batches), bytes_before=size, bytes_after=session.size_bytes
         )
 
     def close(self) -> None:
         """As `SessionStore.close`."""
-        self.is_open = False
+        if self._session.holder is self:
+            self._session.holder = None
 
-    def _check_open(self) -> None:
-        if not self.is_open:
+    def _opened(self) -> _Session:
+        if self._session.holder is not self:
             raise StoreFailed(f"the store of session {self.session_id!r} is closed", hint="open the session again")
+        return self._session
 
 
 class MemoryExtensionStore:
