@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 import trio
+import trio.testing
 from runtime.fakes import Client, Guest, assert_nothing_left, serve, world
 from runtime.puppets import ALL, do, puppet, register, tool
 from runtime.reloads import answer, ask, broken, candidate, change, version
@@ -67,6 +68,34 @@ async def test_one_that_was_removed_and_is_put_back_is_added(tmp_path, autojump_
             assert (await session.reload()).removed == ("a",)
             change(around, "a", status=Status.EFFECTIVE)
             assert (await session.reload()).added == ("a",)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "merged"])
+async def test_what_is_to_be_removed_is_not_forgotten(tmp_path, autojump_clock, how) -> None:
+    async with world(tmp_path) as (around, host):
+        around.add("a", version("1", tools=("t",)))
+        change(around, "a")
+        async with host.open_session("s") as session:
+            await session.load_all()
+            around.candidates.pop()
+            async with trio.open_nursery() as nursery:
+                with session.open_run():
+                    nursery.start_soon(session.reload)
+                    await trio.sleep(1)
+                    assert session.reload_pending == ("a",)
+                    assert [row.state for row in session.extensions()] == ["ready"]
+                    if how == "cancelled":
+                        nursery.cancel_scope.cancel("it is given up")
+                    else:
+                        nursery.start_soon(session.reload)
+                    with trio.CancelScope(shield=True):
+                        await trio.testing.wait_all_tasks_blocked()
+            if how == "cancelled":
+                await session.reload()
+            assert session.reload_report is not None
+            assert session.reload_report.removed == ("a",)
+            assert session.extensions() == ()
+            assert session.tools() == ()
 
 
 async def test_a_root_that_cannot_be_read_removes_nothing(tmp_path, autojump_clock) -> None:

@@ -225,8 +225,12 @@ class Loader:
         """Whether it is to take over, and has not."""
         return instance in self._beside and instance.successor is None and not instance.is_ending
 
-    def take_out(self, name: str) -> Instance | None:
-        """It is in the catalogue no more: it is stopped, and nothing is kept of it, so that one that comes back is new.
+    def take_out(self, name: str, row: Candidate | None) -> Instance | None:
+        """It counts in the catalogue no more: it is stopped, and nothing is kept of it, so that one that comes back is new.
+
+        Args:
+          name: Its name.
+          row: What stands in the catalogue in its place; None where nothing does.
 
         Returns:
           What has been asked to stop, if it ran.
@@ -234,6 +238,8 @@ class Loader:
         self.supervisor.forget(name)
         self._session.guards.taken_out(name)
         self._gone.pop(name, None)
+        rows = (row if each.name == name and each.active else each for each in self._candidates)
+        self.adopt(tuple(each for each in rows if each is not None))
         instance = self._running.pop(name, None)
         if instance is not None:
             self._beside.add(instance)

@@ -34,6 +34,7 @@ class Cycle:
         self._removals: set[str] = set()  # that wait for open runs to end
         self._done_before: list[Restarted] = []
         self._added_before: list[str] = []
+        self._removed: list[str] = []
         self._is_started = False
         self._newer: Cycle | None = None
         self.waiters = 0
@@ -67,6 +68,7 @@ class Cycle:
         self.waiters += other.waiters
         self._done_before = other._restarted()
         self._added_before = other._added_so_far()
+        self._removed = list(other._removed)
         other.continued_by = self
 
     def leave(self) -> None:
@@ -125,7 +127,7 @@ class Cycle:
                     added.append(handover)
                 nursery.start_soon(self._hand_over, handover, behind)
             for name in found.removed:
-                nursery.start_soon(self._remove, name)
+                nursery.start_soon(self._remove, name, found.rows_after.get(name))
             self._is_started = True
         self.report = self._report(found)
 
@@ -153,7 +155,7 @@ class Cycle:
         await handover.in_line.wait()
         self._look()
 
-    async def _remove(self, name: str) -> None:
+    async def _remove(self, name: str, row: Candidate | None) -> None:
         loader = self._session.loader
 
         taken_out: Instance | None = None
@@ -163,7 +165,8 @@ class Cycle:
             if self.scope.cancel_called:
                 return
             self._removals.discard(name)
-            taken_out = loader.take_out(name)
+            taken_out = loader.take_out(name, row)
+            self._removed.append(name)
 
         self._removals.add(name)
         try:
@@ -199,7 +202,7 @@ class Cycle:
         failed = [*found.failed, *(each.failure for each in self._handovers if each.failure is not None)]
         return ReloadReport(
             added=tuple(sorted(added, key=place)),
-            removed=tuple(found.removed),
+            removed=tuple(dict.fromkeys([*(each for each in found.removed if each in self._removed), *self._removed])),
             restarted=tuple(sorted(restarted, key=lambda each: place(each.name))),
             unchanged=tuple(each for each in found.unchanged if each not in told),
             failed=tuple(sorted(failed, key=lambda each: place(each.name))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -37,7 +37,7 @@ class Found:
     """What is to be done."""
 
     candidates: tuple[Candidate, ...] = ()
-    """The catalogue from now on. Where a manifest cannot be read any more, what runs keeps its old row."""
+    """The catalogue from now on. What runs keeps its old row where its manifest cannot be read, and until it is stopped."""
     added: list[Candidate] = attrs.Factory(list)
     """To be started for the first time."""
     restarted: list[Candidate] = attrs.Factory(list)
@@ -48,6 +48,8 @@ class Found:
     """To be left alone."""
     failed: list[ReloadFailure] = attrs.Factory(list)
     """What cannot be started."""
+    rows_after: dict[str, Candidate] = attrs.Factory(dict)
+    """By name, the rows of those that are removed, once they are: of what is still there, and is not to run."""
 
 
 def compare(
@@ -89,15 +91,24 @@ def compare(
         for name, why in unseen.items()
         if scope.holds(name)
     ]
-    present = {each.directory for each in rows}
-    # What is out of scope stays what it is, be it gone.
-    rows += [
-        each for each in gone if (each.name in unseen or not scope.holds(each.name)) and each.directory not in present
-    ]
-    found.candidates = tuple(rows)
+    found.candidates = tuple(_standing_in(gone, rows, scope, found))
     for name in sorted(scope.names - effective - kept - {each.name for each in gone}):
         found.failed.append(ReloadFailure(name, _why_not(name, scanned), "discovery"))
     return found
+
+
+def _standing_in(
+    gone: Sequence[Candidate], rows: Sequence[Candidate], scope: Scope, found: Found
+) -> Iterator[Candidate]:
+    """The rows, with those that are gone where they were: each stays until it is taken out, which may come to nothing."""
+    staying = {each.directory: each for each in gone}
+    for row in rows:
+        is_wanted = row.status.value == "effective" and scope.holds(row.name)
+        old = staying.pop(row.directory, None) if not is_wanted else None
+        if old is not None:
+            found.rows_after[old.name] = row
+        yield old or row
+    yield from staying.values()
 
 
 def _is_broken(candidate: Candidate) -> bool:
