@@ -133,6 +133,8 @@ def test_a_store_that_cannot_be_read_opens_no_session(store):
     store.failing.append("load")
     with pytest.raises(StoreDamaged, match=r"s.db: a batch was altered"):
         SessionState(store)
+    with pytest.raises(StoreFailed, match="is closed"):  # others can open it
+        store.load_tree()
 
 
 def test_sequences_go_on_above_what_was_stored(store):

@@ -40,7 +40,7 @@ class MemoryStores:
             session.holder = store = MemorySessionStore(session_id, session)
         return store
 
-    def open_extension(self, extension: str) -> MemoryExtensionStore:
+    def open_extension(self, extension: str, *, begin_anew: bool = False) -> MemoryExtensionStore:  # noqa: ARG002 - as above
         """As `StateStores.open_extension`."""
         with self._lock:
             return self._extensions.setdefault(extension, MemoryExtensionStore(extension))

@@ -45,17 +45,22 @@ class SessionState:
         """Read what the store has, with the position selected that was selected last. Blocks.
 
         Args:
-          store: An open one; `close` closes it.
+          store: An open one; `close` closes it. If this raises, it is closed.
           limits: How much each extension may store.
 
         Raises:
           StoreFailed: It could not be read.
           StoreDamaged: It is damaged.
         """
-        stored = store.load_tree()
+        try:
+            stored = store.load_tree()
+            branches = Branches(tree=stored.tree, projections=_load(store, stored.tree.selected))
+        except BaseException:
+            store.close()
+            raise
         self._store = store
         self._limits = limits
-        self._seen = self._stored = Branches(tree=stored.tree, projections=_load(store, stored.tree.selected))
+        self._seen = self._stored = branches
         self.last_sequence: int = stored.last_sequence
         """The highest sequence that a batch was stored with when the session was opened; new ones begin above it."""
 

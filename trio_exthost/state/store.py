@@ -173,8 +173,13 @@ class StateStores(Protocol):
           StoreFailed: It cannot be opened.
         """
 
-    def open_extension(self, extension: str) -> ExtensionStore:
-        """The store of what an extension keeps for all sessions. Nothing is opened or made before it is used."""
+    def open_extension(self, extension: str, *, begin_anew: bool = False) -> ExtensionStore:
+        """The store of what an extension keeps for all sessions. Nothing is opened or made before it is used.
+
+        Args:
+          extension: Any text.
+          begin_anew: As in `open_session`.
+        """
 
     def sessions(self) -> tuple[StoredName, ...]:
         """All sessions that have a state, by name.
