@@ -232,8 +232,13 @@ class Host:
             on_failure=lambda why: self.report(Code.LOG_WRITE_FAILED, Severity.WARNING, why),
         )
 
-    def command_line(self, candidate: Candidate) -> tuple[list[str], dict[str, str]]:
+    def command_line(self, candidate: Candidate, *, is_reload: bool = False) -> tuple[list[str], dict[str, str]]:
         """What to run for a candidate, and in which environment.
+
+        Args:
+          candidate: What is started.
+          is_reload: Whether it was probably changed a moment ago. Python takes a compiled file for up to date where its source
+            has the size and, in whole seconds, the time that are noted in it; so none is read then, and none written.
 
         Raises:
           LoadError: Its program is not there, or not its own.
@@ -247,7 +252,7 @@ class Host:
             self.config.env,
             inherit=self.config.inherit_env,
             # What is trusted by its digest must not run from compiled files that the digest leaves out.
-            pycache_dir=self.config.data_dir / "pycache",
+            pycache_dir=Path(os.devnull, "pycache") if is_reload else self.config.data_dir / "pycache",
         )
         return resolve_exec(candidate.manifest, candidate.directory, env.get("PATH")), env
 

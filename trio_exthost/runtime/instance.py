@@ -350,7 +350,8 @@ class Instance:
         from trio_exthost.packages import explain_spawn_error  # noqa: PLC0415 - heavy, and only where one is spawned
 
         try:
-            self.argv, env = self.host.command_line(self.candidate)
+            is_reload = self.reason_to_begin == "reload"
+            self.argv, env = self.host.command_line(self.candidate, is_reload=is_reload)
             self.env_path = env.get("PATH")
             transport = Transport(self, self.argv, env, stdout=_StdoutSink(self))
         except LoadError as exc:
