@@ -1,6 +1,7 @@
 """Upkeep of session files: a compaction stands even where the room it frees cannot be given back yet."""
 
 import sqlite3
+import stat
 
 import pytest
 
@@ -69,3 +70,15 @@ def test_sequences_do_not_go_back_with_what_was_dropped(tmp_path):
     state = SessionState(stores.open_session("s"))
     assert state.last_sequence == 9
     state.close()
+
+
+def test_directories_are_made_when_something_is_stored_and_for_their_user_alone(tmp_path):
+    stores = SqliteStores(tmp_path / "agent" / "state")
+    shared = stores.open_extension("todo")
+    assert shared.read().state() == {}
+    assert list(tmp_path.iterdir()) == []
+    shared.commit(put(1).actions, schema=1)
+    stores.open_session("s").close()
+    made = [each for each in tmp_path.rglob("*") if each.is_dir()]
+    assert {each.name for each in made} == {"agent", "state", "extensions", "sessions"}
+    assert {stat.S_IMODE(each.stat().st_mode) for each in made} == {0o700}

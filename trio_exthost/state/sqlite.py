@@ -14,7 +14,7 @@ from trio_exthost.errors import StoreFailed
 from trio_exthost.packages.files import printable
 from trio_exthost.state.sqlite_extension import LAYOUT as EXTENSION_LAYOUT
 from trio_exthost.state.sqlite_extension import SqliteExtensionStore
-from trio_exthost.state.sqlite_file import Damage, Layout, check, connect, failures
+from trio_exthost.state.sqlite_file import Damage, Layout, check, connect, failures, make_directory
 from trio_exthost.state.sqlite_rows import LAYOUT as SESSION_LAYOUT
 from trio_exthost.state.sqlite_session import SqliteSessionStore
 from trio_exthost.state.store import StoredName
@@ -41,7 +41,8 @@ class SqliteStores:
     def open_session(self, session_id: str, *, begin_anew: bool = False) -> SqliteSessionStore:
         """As `StateStores.open_session`."""
         path = self._path("sessions", session_id)
-        self._make_directory(path.parent)
+        with failures(path.parent, "cannot be made"):
+            make_directory(path.parent)
         return SqliteSessionStore(path, session_id, begin_anew=begin_anew)
 
     def look_into_session(self, session_id: str) -> SqliteSessionStore:
@@ -60,7 +61,6 @@ class SqliteStores:
     def open_extension(self, extension: str, *, begin_anew: bool = False) -> SqliteExtensionStore:
         """As `StateStores.open_extension`."""
         path = self._path("extensions", extension)
-        self._make_directory(path.parent)
         return SqliteExtensionStore(path, extension, begin_anew=begin_anew)
 
     def sessions(self) -> tuple[StoredName, ...]:
@@ -73,10 +73,6 @@ class SqliteStores:
 
     def _path(self, folder: str, name: str) -> Path:
         return self.directory / folder / f"{file_stem(name)}.db"
-
-    def _make_directory(self, folder: Path) -> None:
-        with failures(folder, "cannot be made"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def file_stem(name: str) -> str:

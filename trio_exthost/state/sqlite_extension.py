@@ -34,6 +34,7 @@ from trio_exthost.state.sqlite_file import (
     failures,
     kept_aside,
     leftovers,
+    make_directory,
     set_aside,
     sum_holds,
     transaction,
@@ -72,7 +73,7 @@ class SqliteExtensionStore:
         """Name the file; it is not touched before it is needed.
 
         Args:
-          path: The file; its directory is there.
+          path: The file; its directory is made with it.
           extension: Whose it is.
           begin_anew: Make an empty file where a damaged one was kept aside.
         """
@@ -142,6 +143,7 @@ class SqliteExtensionStore:
         with contextlib.ExitStack() as stack:
             try:
                 with failures(path, "cannot be opened"):
+                    make_directory(path.parent)
                     stack.callback(Lease(path.with_suffix(".lock"), wait_s=_WAIT_S).release)
             except LeaseTaken as exc:
                 raise StoreFailed(

@@ -187,6 +187,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def make_directory(directory: Path) -> None:
+    """Make a directory and those above it, each for this user alone; one that is there stays as it is."""
+    if not directory.is_dir():
+        make_directory(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+
 def kept_aside(path: Path) -> tuple[Path, ...]:
     """The damaged files that once had this name, oldest first; of one that was gone itself, its journal."""
     found: dict[str, Path] = {}
