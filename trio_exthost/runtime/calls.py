@@ -128,13 +128,21 @@ async def _await_answer(
             message,
             extension=instance.name,
             may_have_run=not is_withdrawn,
-            hint=request.hint,
+            hint=_hint(instance, pending),
             partial=answer.value if answer is not None else None,
         )
     assert answer is not None
     if answer.error is not None:
         raise answer.error
     return answer.value
+
+
+def _hint(instance: Instance, pending: PendingCall) -> str:
+    """What to do about a time-out; first of all where answers went that may have been meant for it."""
+    if instance.replies.strays == pending.strays_before:
+        return pending.request.hint
+    stray = "meanwhile it answered under an id or with a type that nobody awaits: its diagnostics show which"
+    return f"{stray}; {pending.request.hint}" if pending.request.hint else stray
 
 
 async def _receive(instance: Instance, pending: PendingCall, patience: Patience) -> Answer | None:

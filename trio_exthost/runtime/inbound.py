@@ -9,7 +9,7 @@ from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, MalformedReply
 from trio_exthost.runtime import brokers
 from trio_exthost.runtime.replies import Answer
-from trio_exthost.wire import Fault, effects_from_extension, from_extension
+from trio_exthost.wire import EFFECTS, Fault, effects_from_extension, from_extension
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -40,11 +40,13 @@ def _reply(instance: Instance, frame: Any) -> None:
             answer = Answer(error=exc)
         instance.replies.resolve(frame.id, answer)
     elif pending is not None:
+        instance.replies.strays += 1
         message = f"{frame.TYPE} for id {frame.id!r}, which awaits {pending.request.expected}"
         instance.report(Code.REPLY_WRONG_TYPE, Severity.WARNING, message)
     elif instance.replies.was_given_up(frame.id):
         instance.report(Code.REPLY_LATE, Severity.WARNING, f"{frame.TYPE} for id {frame.id!r} came too late; dropped")
     else:
+        instance.replies.strays += 1
         instance.report(
             Code.REPLY_UNKNOWN,
             Severity.WARNING,
@@ -127,6 +129,8 @@ def _state_commit(instance: Instance, frame: effects_from_extension.StateCommit)
 
 _ANSWERED = ("register", "update")
 """Types whose registration awaits `registered`, `updated` or `rejected`."""
+_ANSWERS = EFFECTS.replies
+"""Types that answer a call; those of zot's dialect are among them."""
 
 
 def _fault(instance: Instance, fault: Fault) -> None:
@@ -137,6 +141,8 @@ def _fault(instance: Instance, fault: Fault) -> None:
         if pending is not None and fault.frame_type in (pending.request.expected, None):
             error = MalformedReply(fault.message, extension=instance.name)
             instance.replies.resolve(fault.frame_id, Answer(error=error))
+    elif fault.frame_type in _ANSWERS:
+        instance.replies.strays += 1
     if fault.frame_id is not None and fault.frame_type == effects_from_extension.AskUser.TYPE and not fault.fatal:
         instance.questions.refuse_unreadable(fault.frame_id)
     if fault.registration_id is not None and fault.frame_type in _ANSWERED:

@@ -34,13 +34,14 @@ class Answer:
 class PendingCall:
     """A call that awaits its answer."""
 
-    __slots__ = ("id", "patience", "receive", "request", "send")
+    __slots__ = ("id", "patience", "receive", "request", "send", "strays_before")
 
-    def __init__(self, id: str, request: Request, patience: Patience) -> None:
+    def __init__(self, id: str, request: Request, patience: Patience, strays_before: int) -> None:
         """Await the answer to a request, under this correlation id."""
         self.id: str = id
         self.request: Request = request
         self.patience: Patience = patience
+        self.strays_before: int = strays_before
         channel = trio.open_memory_channel[Answer](1)
         self.send: trio.MemorySendChannel[Answer] = channel[0]
         self.receive: trio.MemoryReceiveChannel[Answer] = channel[1]
@@ -67,6 +68,8 @@ class ReplyTable:
         self._next_id = next_id
         self._open: dict[str, PendingCall] = {}
         self._given_up: OrderedDict[str, None] = OrderedDict()
+        self.strays: int = 0
+        """Answers that went to nobody, as their id or their type was wrong."""
         self._fewer: trio.Event | None = None  # set when a call has ended; only where somebody waits for that
 
     def __len__(self) -> int:
@@ -79,7 +82,7 @@ class ReplyTable:
 
     def open(self, request: Request, patience: Patience) -> PendingCall:
         """A new call; the caller sends it with the entry's id, without an await in between."""
-        pending = PendingCall(self._next_id(), request, patience)
+        pending = PendingCall(self._next_id(), request, patience, self.strays)
         self._open[pending.id] = pending
         return pending
 
