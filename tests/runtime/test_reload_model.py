@@ -82,8 +82,8 @@ class Extension:
         """Whether what is on disk takes over."""
         if self.fate == "drops the guard":
             return not (in_place and self.name == "guard" and self.runs_with_guard)
-        # Nothing but the one that runs says that silence is no way of getting ready.
-        return self.fate == "good" or (self.fate == "hangs after hello" and not in_place)
+        # Where the one that runs has said that it is ready, silence is no way of getting so.
+        return self.fate == "good" or (self.fate == "hangs after hello" and not (in_place and self.runs_with_tool))
 
     def start(self) -> None:
         self.runs, self.state = self.version, "runs"

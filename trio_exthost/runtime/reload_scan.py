@@ -77,7 +77,9 @@ def compare(
             _look_at(candidate, latest(candidate.name), scope, found)
         elif _is_broken(candidate) or (old is not None and _is_to_be_trusted_anew(old, candidate)):
             name = old.name if old is not None else candidate.name
-            rows.append(old.candidate if old is not None and name not in effective else candidate)
+            before = old.candidate if old is not None else _row_there(candidate, known)
+            stays = before is not None and name not in effective and (old is not None or not scope.holds(name))
+            rows.append(before if before is not None and stays else candidate)
             kept.add(name)
             if scope.holds(name):
                 found.failed.append(ReloadFailure(name, candidate.reason, "discovery", _log_of(old)))
@@ -126,6 +128,11 @@ def _why_out_of_sight(known: Candidate, scanned: Collection[Candidate]) -> str:
     """Why the folder it was found in cannot be read, though it is there: that says nothing of what is in it. Or nothing."""
     above = known.directory.parents
     return next((each.reason for each in scanned if _is_broken(each) and each.directory in above), "")
+
+
+def _row_there(candidate: Candidate, known: Sequence[Candidate]) -> Candidate | None:
+    """The row that counted in the directory of a candidate."""
+    return next((each for each in known if each.active and each.directory == candidate.directory), None)
 
 
 def _that_runs_there(
