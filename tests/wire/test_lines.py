@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,21 @@ def test_any_split_near_the_bounds_gives_the_same_lines(
 ) -> None:
     raw = data.encode()
     assert split(strategies.cut(raw, places), max_line, stop_line) == model(raw, max_line, stop_line)
+
+
+@given(st.text(alphabet="ab\r\n", max_size=30), strategies.cuts, st.lists(st.integers(0, 3)), st.integers(1, 9))
+def test_lines_that_are_not_taken_at_once_keep_their_order(
+    data: str, places: list[int], taken: list[int], max_line: int
+) -> None:
+    raw = data.encode()
+    splitter = LineSplitter(max_line, 100)
+    found: list[bytes | LineTooLong | None] = []
+    for piece, count in zip_longest(strategies.cut(raw, places), taken):
+        if piece is not None:
+            splitter.feed(piece)
+        lines = [splitter.next_line() for _ in range(count or 0)]
+        found += [line for line in lines if line is not None]
+    assert [*found, *drain(splitter), splitter.end()] == model(raw, max_line, 100)
 
 
 def test_characters_that_others_take_for_line_ends_do_not_split() -> None:

@@ -22,7 +22,8 @@ class Fanout:
         """Tell of this session, with its directory as a frame can hold it."""
         self._session = session
         self._host = session.host
-        self._cwd_text = cwd_text
+        where = {"session_id": session.id, "cwd": cwd_text}
+        self._where = {name: value for name, value in where.items() if value}  # what is empty is not sent
 
     def tell(self, event: str, payload: Mapping[str, Any], sequence: int) -> None:
         """Queue an event for whoever subscribes to it."""
@@ -47,12 +48,9 @@ class Fanout:
             self.send(Event.SESSION_START, {}, session.next_sequence(), (instance,))
 
     def _entry(self, event: str, payload: Mapping[str, Any], sequence: int) -> Entry:
-        limits = self._host.config.limits
-
-        def encode(body: Mapping[str, Any]) -> bytes:
-            return self._host.codec.encode(to_extension.Event(event, body, self._session.id, self._cwd_text, sequence))
-
-        data = encode(payload)
+        host, fields = self._host, {"event": event, **self._where, "sequence": sequence}
+        data = host.codec.encode_spread(to_extension.Event, fields, payload)
+        limits = host.config.limits
         if len(data) > limits.event_body_bytes and (smaller := fitting(payload, limits)) is not payload:
-            data = encode(smaller)
+            data = host.codec.encode_spread(to_extension.Event, fields, smaller)
         return Entry(data, Kind.KEPT if event in NEVER_DROPPED else Kind.EVENT, sequence)

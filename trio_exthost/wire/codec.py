@@ -30,6 +30,8 @@ def _plain_scalar_or_dict(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} is not JSON")
 
 
+_SCALARS = frozenset({str, int, bool, type(None)})
+_STRING = frozenset({str})
 _dumps = msgspec.json.Encoder(enc_hook=_plain_scalar_or_dict).encode
 
 
@@ -49,11 +51,17 @@ class Codec:
         self.dialect = dialect
         self._max_frame = max_frame
         self._max_depth = max_depth
+        self._flat_bytes = 2 * max_depth  # a shorter text has not brackets enough to be nested deeper
         self._structure = structuring.structure
         self._explain = structuring.explain
         both: set[Any] = {*dialect.inbound.values(), *dialect.outbound.values()}
         self._plain: dict[Any, Callable[[Any], dict[str, Any]]] = {c: structuring.unstructure(c) for c in both}
         self._fast: dict[Any, Callable[[dict[str, Any]], Any]] = {c: structuring.structure(c) for c in both}
+        self._short: dict[str, Callable[[dict[str, Any]], Any]] = {w: self._fast[c] for w, c in dialect.inbound.items()}
+        self._own: dict[Any, frozenset[str]] = {
+            c: structuring.own_keys(c, spread) for c in both if (spread := structuring.spread_field(c)) is not None
+        }
+        self._spread_over = structuring.spread_over
         self._upgrades: dict[str, Codec] = {}
 
     def upgraded(self, capabilities: Container[str]) -> Codec:
@@ -79,6 +87,12 @@ class Codec:
             `not_an_object`, `no_type`, `unknown_type` or `invalid_frame`; `frame_type` and `frame_id` are set as far
             as they could be read, in `not_json` and `too_deep` by looking at the text.
         """
+        if len(line) <= self._flat_bytes or not is_deeper(line, self._max_depth):
+            try:
+                value = _loads(line)
+                return cast("from_extension.Frame", self._short[value["type"]](value))
+            except (ValueError, TypeError, LookupError, RecursionError):
+                pass  # once more, and looking for what is wrong with it, or what null stands for
         return cast("from_extension.Frame", self._decode(line, self.dialect.inbound))
 
     def decode_outbound(self, line: bytes) -> to_extension.Frame:
@@ -103,10 +117,26 @@ class Codec:
             raise PayloadError(f"{word} is not of the {self.dialect.name} dialect") from exc
         except (AttributeError, TypeError) as exc:
             raise PayloadError(f"{word}: a field holds a value of another type: {exc}") from exc
-        data = self._encode_checked(word, plain)
-        if len(data) > self._max_frame:
-            raise PayloadError(f"{word}: {len(data)} bytes encoded, of {self._max_frame} allowed")
-        return data + b"\n"
+        return self._encode_checked(word, plain)
+
+    def encode_spread(
+        self, kind: type[to_extension.Event], fields: dict[str, Any], payload: Mapping[str, Any]
+    ) -> bytes:
+        """As `encode` of a `kind` with these fields and this payload, without making one: an event is told to many.
+
+        Args:
+          kind: Of a frame with a spread payload.
+          fields: All others that are not at their default, in the order of the class.
+          payload: What is spread.
+
+        Raises:
+          PayloadError: As `encode`.
+        """
+        try:
+            plain = self._spread_over({"type": kind.TYPE, **fields}, payload, self._own[kind])
+        except (AttributeError, TypeError) as exc:
+            raise PayloadError(f"{kind.TYPE}: the payload is no mapping: {exc}") from exc
+        return self._encode_checked(kind.TYPE, plain)
 
     def glance(self, text: bytes) -> Glance:
         """Type and id of a text that cannot be decoded, as far as they can be seen; the id only of an answer."""
@@ -153,18 +183,22 @@ class Codec:
             raise _bad(value, word, "invalid_frame", f"{word}: {self._explain(exc)}") from None
 
     def _encode_checked(self, word: str, plain: dict[str, Any]) -> bytes:
+        # Of these types nothing is changed by encoding, and one level of them is not deep.
+        is_flat = _SCALARS.issuperset(map(type, plain.values())) and _STRING.issuperset(map(type, plain))
         try:
             data = _dumps(plain)
             # NaN comes back as null, a set as a list, the key 1 as "1": what comes back changed is looked at.
-            same = _loads(data) == plain
+            same = is_flat or _loads(data) == plain
         except (TypeError, ValueError, RecursionError, OverflowError) as exc:
             fault = find_fault(plain, self._max_depth)
             raise PayloadError(f"{word}: {fault or exc}") from exc
         if not same and (fault := find_fault(plain, self._max_depth)) is not None:
             raise PayloadError(f"{word}: {fault}")
-        if is_deeper(data, self._max_depth):
+        if len(data) > self._flat_bytes and not is_flat and is_deeper(data, self._max_depth):
             raise PayloadError(f"{word}: nested deeper than {self._max_depth} levels")
-        return data
+        if len(data) > self._max_frame:
+            raise PayloadError(f"{word}: {len(data)} bytes encoded, of {self._max_frame} allowed")
+        return data + b"\n"
 
     def _too_deep(self, line: bytes) -> ProtocolError:
         seen = self.glance(line)

@@ -84,7 +84,7 @@ class Connection:
         self._dialect = codec.dialect
         self._capabilities: frozenset[str] = frozenset()
         self._lines = LineSplitter(max_line, stop_line)
-        self._phase = Phase.HANDSHAKING
+        self._enter(Phase.HANDSHAKING)
         self._met = False
         self._ack_sent = False
         self._acknowledged = False
@@ -141,7 +141,8 @@ class Connection:
             return self._fault(
                 _CODES[exc.code], exc.message, exc.frame_type, exc.frame_id, registration_id, fatal=fatal
             )
-        return self._admit(frame)
+        # Most words move nothing: where they are legal there is nothing more to look at.
+        return frame if frame.TYPE in self._plain else self._admit(frame)
 
     def receive_eof(self) -> Fault | None:
         """The stream has ended; `next_event` still gives what was received before.
@@ -190,7 +191,7 @@ class Connection:
           PayloadError: It cannot be encoded; nothing changed.
         """
         word = frame.TYPE
-        if word not in self._dialect.sendable[self._phase]:
+        if word not in self._sendable:
             is_known = word in self._dialect.outbound
             why = (
                 f"may not be sent while {self._phase.value}"
@@ -213,7 +214,7 @@ class Connection:
     def _admit(self, frame: from_extension.Frame) -> from_extension.Frame | Fault:
         """Check a frame against the phase, then act on it."""
         word = frame.TYPE
-        if word not in self._dialect.legal[self._phase]:
+        if word not in self._legal:
             is_first = self._phase is Phase.HANDSHAKING
             message = (
                 f"the first frame is {word}, not {self._dialect.hello}"
@@ -222,14 +223,12 @@ class Connection:
             )
             about = getattr(frame, "id", None), getattr(frame, "registration_id", None)
             return self._fault(Code.FRAME_ILLEGAL, message, word, *about, fatal=is_first)
-        move = self._dialect.moves.get(word)
         if word == self._dialect.hello:
             if (complaint := self._complain(frame)) is not None:
                 return self._fault(Code.FRAME_INVALID, complaint, word, fatal=True)
             self._met = True
             self._speak(getattr(frame, "capabilities", ()))
-        if move is not None:
-            self._move(move)
+        self._move(self._dialect.moves[word])
         return frame
 
     def _complain(self, hello: from_extension.Frame) -> str | None:
@@ -245,6 +244,7 @@ class Connection:
         """Go on in the dialect that these words opt in to."""
         self._codec = self._codec.upgraded(capabilities)
         self._dialect = self._codec.dialect
+        self._enter(self._phase)
         self._capabilities = frozenset(capabilities).intersection(self._dialect.capabilities)
 
     def _too_long(self, line: LineTooLong) -> Fault:
@@ -270,7 +270,16 @@ class Connection:
         phase = TRANSITIONS[self._phase].get(move)
         if phase is None:
             raise _local(f"{move.value} is not possible while {self._phase.value}")
+        if phase is not self._phase:
+            self._enter(phase)
+
+    def _enter(self, phase: Phase) -> None:
+        """What is legal now is looked up once, not for each frame."""
+        dialect = self._dialect
         self._phase = phase
+        self._sendable = dialect.sendable[phase]
+        self._legal = dialect.legal[phase]
+        self._plain = self._legal.difference(dialect.moves)
 
 
 def _local(message: str, word: str | None = None) -> ProtocolError:

@@ -34,7 +34,7 @@ class Dialect:
     acknowledgement: str
     """The word the host answers it with, before all else."""
     moves: Mapping[str, Move]
-    """Inbound words that move the connection."""
+    """Inbound words that move the connection; `hello` is one of them."""
     legal: Mapping[Phase, frozenset[str]]
     """The inbound words that are legal in each phase. What is illegal while HANDSHAKING is fatal."""
     sendable: Mapping[Phase, frozenset[str]]

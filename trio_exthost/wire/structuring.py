@@ -183,11 +183,12 @@ def _converter(*, exact: bool) -> cattrs.Converter:
     return converter
 
 
-def _spread_field(kind: type[Any]) -> str | None:
+def spread_field(kind: type[Any]) -> str | None:
+    """The field whose mapping is merged into the top level, if the frame has one."""
     return next((field.name for field in attrs.fields(kind) if field.metadata.get("spread")), None)
 
 
-def _own_keys(kind: type[Any], spread: str) -> frozenset[str]:
+def own_keys(kind: type[Any], spread: str) -> frozenset[str]:
     """Keys a spread mapping cannot set: the frame's own, and the two that say what frame it is and whose answer."""
     return frozenset({"type", "id", *(field.name for field in attrs.fields(kind))} - {spread})
 
@@ -204,10 +205,10 @@ def structure(kind: Any, *, exact: bool = False) -> Structure:
 @cache
 def _structure(kind: Any, exact: bool) -> Structure:
     hook = _converter(exact=exact).get_structure_hook(kind)
-    spread = _spread_field(kind)
+    spread = spread_field(kind)
     if spread is None:
         return lambda value: hook(value, kind)
-    own = _own_keys(kind, spread)
+    own = own_keys(kind, spread)
 
     def gather(value: dict[str, Any]) -> Any:
         known = {key: item for key, item in value.items() if key in own}
@@ -261,14 +262,21 @@ def unstructure(kind: Any) -> Unstructure:
     A spread field's mapping is merged into the top level; a key of it that the frame itself has (or `type`, or `id`)
     is left out.
     """
-    fill, spread, word = _plain(kind), _spread_field(kind), kind.TYPE
+    fill, spread, word = _plain(kind), spread_field(kind), kind.TYPE
     if spread is None:
         return lambda frame: {"type": word, **fill(frame)}
-    own = _own_keys(kind, spread)
+    own = own_keys(kind, spread)
 
     def merge(frame: Any) -> dict[str, Any]:
         plain = fill(frame)
         payload = plain.pop(spread, {})
-        return {"type": word, **plain, **{key: item for key, item in payload.items() if key not in own}}
+        return spread_over({"type": word, **plain}, payload, own)
 
     return merge
+
+
+def spread_over(fields: dict[str, Any], payload: Mapping[str, Any], own: frozenset[str]) -> dict[str, Any]:
+    """The payload's keys after the fields, except those that are the frame's own."""
+    if own.isdisjoint(payload):
+        return {**fields, **payload}
+    return {**fields, **{key: item for key, item in payload.items() if key not in own}}
