@@ -21,7 +21,7 @@ _STEP_MS = 10
 _FOR_EVER_MS = 0
 
 
-async def watch(
+async def watch(  # noqa: ASYNC114 - it is started in a nursery that outlives whoever needs it
     directory: Path,
     tell: Callable[[Iterable[str]], object],
     *,
@@ -68,7 +68,7 @@ async def _end_after(event: trio.Event, scope: trio.CancelScope) -> None:
     scope.cancel("the folder itself has come or gone")
 
 
-async def _follow(
+async def _follow(  # noqa: ASYNC114 - as `watch`
     path: Path,
     is_recursive: bool,
     tell: Callable[[Iterable[str]], object],

@@ -86,7 +86,7 @@ class Handover:
     async def _reload(self, *, at_once: bool, behind: Sequence[Handover]) -> None:
         cap = min(self._until, trio.current_time() + self._session.host.config.deadlines.ready_cap_s)
         if await self._is_ready():
-            with trio.move_on_at(cap):
+            with trio.move_on_at(cap):  # noqa: ASYNC912 - nobody before it is no wait
                 for each in behind:
                     await each.in_line.wait()
             await self._finish_calls()
