@@ -9,12 +9,11 @@ import pytest
 import trio
 import trio.testing
 from runtime.fakes import Client, Guest, assert_nothing_left, serve, world
-from runtime.puppets import ALL, do, puppet, register, tool
+from runtime.puppets import ALL, register, tool
 from runtime.reloads import answer, ask, broken, candidate, change, version
 
 from trio_exthost import Deadlines, ExtensionPolicy, Policy, SimpleTool
 from trio_exthost.packages import Candidate, Origin, Status
-from trio_exthost.runtime.reload_scan import Scope, compare
 
 
 def hangs(**subscribe):
@@ -281,27 +280,6 @@ async def test_what_is_not_trusted_any_more_is_not_started_and_told_with_its_rea
             assert around.spawned == 1
             assert report.removed == ("a",) or "exthost trust" in report.failed[0].reason
             assert "exthost trust" in str(session.extensions()) + str(report)
-
-
-async def test_hundred_reloads_leave_what_one_does(tmp_path, autojump_clock) -> None:
-    async with world(tmp_path) as (around, host):
-        around.add("p", puppet, permissions=ALL)
-        async with host.open_session("s") as session:
-            await session.load_all()
-            await session.reload()
-            once = (session.ledger.statistics().held, len(session.loader._beside), len(session.loader._gone))
-            for _ in range(100):
-                report = await session.reload()
-                assert len(report.restarted) == 1
-                await do(session)
-            held = session.ledger.statistics().held
-            assert (held, len(session.loader._beside), len(session.loader._gone)) == once
-            assert around.spawned == 102
-
-
-def test_a_scan_is_compared_without_an_instance_for_anybody() -> None:
-    found = compare((), (), lambda _name: None, Scope())
-    assert (found.added, found.removed, found.failed) == ([], [], [])
 
 
 async def test_without_a_load_before_it_a_reload_loads(tmp_path, autojump_clock) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from trio_exthost.effects import DisposeCause, Scope
 from trio_exthost.errors import LoadError
 from trio_exthost.runtime.admitting import Admission
 from trio_exthost.runtime.boundary import Boundary
+from trio_exthost.runtime.catalogue_news import tell_about, tell_all
 from trio_exthost.runtime.failure import fresh
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.lifecycle import State
@@ -25,14 +26,6 @@ from trio_exthost.runtime.supervisor import Supervisor
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.session import Session
-
-
-_CATALOGUE_CODES = {
-    "rejected": (Code.MANIFEST_INVALID, Severity.ERROR),
-    "blocked": (Code.TRUST_REQUIRED, Severity.WARNING),
-    "shadowed": (Code.SHADOWED, Severity.INFO),
-}
-"""By the catalogue's status; the others are no news."""
 
 
 class Loader:
@@ -60,11 +53,7 @@ class Loader:
         self._session.check_open()  # it can have ended meanwhile, and nothing would stop what is started now
         self._candidates = tuple(candidates)
         self._session.guards.discovered(self._candidates)
-        for name in self._host.policy.unknown_extensions([each.name for each in self._candidates]):
-            message = f"the policy speaks about {name!r}, which is not in the catalogue"
-            self._host.report(Code.POLICY_UNKNOWN, Severity.WARNING, message, session=self._session)
-        for candidate in self._candidates:
-            self._tell_about(candidate)
+        tell_all(self._session, self._candidates)
         started = [
             self._start(candidate, rank)
             for rank, candidate in enumerate(self._candidates)
@@ -78,7 +67,9 @@ class Loader:
                 for instance in instances:
                     await instance.settled.wait()
         except trio.Cancelled:
-            self._stop_unsettled(started)
+            for instance in started:
+                if not instance.settled.is_set():
+                    instance.stop()
             raise
         for instance in instances:
             if not instance.settled.is_set():
@@ -98,22 +89,6 @@ class Loader:
         self.supervisor.forget(name)
         return True
 
-    def _tell_about(self, candidate: Candidate) -> None:
-        """What the catalogue has to say about a candidate is told like everything else."""
-        known = _CATALOGUE_CODES.get(candidate.status.value)
-        if known is not None:
-            self._host.report(*known, candidate.reason, session=self._session, extension=candidate.name)
-        for warning in candidate.warnings:
-            self._host.report(
-                Code.MANIFEST_WARNING, Severity.WARNING, warning, session=self._session, extension=candidate.name
-            )
-
-    @staticmethod
-    def _stop_unsettled(instances: Iterable[Instance]) -> None:
-        for instance in instances:
-            if not instance.settled.is_set():
-                instance.stop()
-
     async def load(self, extension: Candidate | str | os.PathLike[str]) -> ExtensionRow:
         """See `Session.load`."""
         if isinstance(extension, (str, os.PathLike)):
@@ -122,7 +97,7 @@ class Loader:
             )
             (candidate,) = await self._host.catalogue(config, self._session.cwd)
             self._session.check_open()  # as in load_all
-            self._tell_about(candidate)
+            tell_about(self._session, candidate)
         else:
             candidate = extension
         problem = ""
@@ -173,18 +148,10 @@ class Loader:
 
     # --- for a reload ---
 
-    async def scan(self) -> tuple[Candidate, ...]:
-        """The catalogue as it is now, with what was loaded by hand behind it."""
-        config, cwd = self._host.config, self._session.cwd
-        found = list(await self._host.catalogue(config, cwd))
-        taken = {each.directory for each in found} | {each.name for each in found if each.active}
-        by_hand = tuple(each for each in self._by_hand if each not in taken)
-        if by_hand:
-            config = attrs.evolve(config, extensions=by_hand, project_roots=(), user_roots=())
-            rows = await self._host.catalogue(config, cwd)
-            found += [each for each in rows if each.directory in by_hand and each.name not in taken]
-        self._session.check_open()
-        return tuple(found)
+    @property
+    def by_hand(self) -> tuple[Path, ...]:
+        """The directories of what was loaded by hand, in that order."""
+        return tuple(self._by_hand)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -198,7 +165,7 @@ class Loader:
         self._session.guards.discovered(candidates)
         for rank, candidate in enumerate(candidates):
             if (candidate.directory, candidate.status, candidate.reason) not in known:
-                self._tell_about(candidate)
+                tell_about(self._session, candidate)
             instance = self._latest(candidate)
             if instance is not None:
                 instance.rank = rank

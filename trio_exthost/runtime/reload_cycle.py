@@ -8,7 +8,7 @@ import trio
 
 from trio_exthost.runtime.handover import Handover
 from trio_exthost.runtime.reload_report import ReloadReport, Restarted, When
-from trio_exthost.runtime.reload_scan import Found, Scope, compare
+from trio_exthost.runtime.reload_scan import Found, Scope, compare, look
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
@@ -133,10 +133,10 @@ class Cycle:
 
     async def _scan(self) -> Found:
         loader, scope = self._session.loader, Scope(frozenset(self._names), self._everything)
-        scanned = await loader.scan()
+        scanned = await look(self._session)
         if any(each.status.value == "rejected" for each in scanned):
             await trio.sleep(SECOND_LOOK_S)
-            scanned = await loader.scan()
+            scanned = await look(self._session)
         return compare(loader.candidates, scanned, loader.latest, scope)
 
     def _begin(self, candidate: Candidate) -> Handover:

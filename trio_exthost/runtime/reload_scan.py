@@ -13,6 +13,7 @@ from trio_exthost.runtime.reload_report import ReloadFailure
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
     from trio_exthost.runtime.instance import Instance
+    from trio_exthost.runtime.session import Session
 
 _GONE = ("not_a_directory", "broken_link")
 """Codes of candidates whose directory is not there; any other that is rejected is there and broken."""
@@ -50,6 +51,25 @@ class Found:
     """What cannot be started."""
     rows_after: dict[str, Candidate] = attrs.Factory(dict)
     """By name, the rows of those that are removed, once they are: of what is still there, and is not to run."""
+
+
+async def look(session: Session) -> tuple[Candidate, ...]:
+    """The catalogue as it is now, with what was loaded by hand behind it.
+
+    Raises:
+      ClosedError: The session has ended meanwhile.
+      Exception: Whatever the embedder's catalogue raises.
+    """
+    host, by_hand = session.host, session.loader.by_hand
+    found = list(await host.catalogue(host.config, session.cwd))
+    taken = {each.directory for each in found} | {each.name for each in found if each.active}
+    by_hand = tuple(each for each in by_hand if each not in taken)
+    if by_hand:
+        config = attrs.evolve(host.config, extensions=by_hand, project_roots=(), user_roots=())
+        rows = await host.catalogue(config, session.cwd)
+        found += [each for each in rows if each.directory in by_hand and each.name not in taken]
+    session.check_open()
+    return tuple(found)
 
 
 def compare(
