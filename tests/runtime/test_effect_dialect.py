@@ -30,7 +30,6 @@ from runtime.puppets import (
 
 from trio_exthost import (
     CallAborted,
-    CallError,
     CallTimedOut,
     Deadlines,
     DisposedHandle,
@@ -182,8 +181,8 @@ NOTHING_APPLIED = {
     "something to store": (
         {"status": "success"},
         {"actions": [{"kind": "set_state", "key": "k", "value": 1}]},
-        CallError,
-        "persistence is unavailable",
+        MalformedReply,
+        "no state_schema",
     ),
     "too many actions": ({"status": "success"}, {"actions": [{"kind": "set_state"}] * 65}, MalformedReply, "65"),
     "an error": (
@@ -413,7 +412,7 @@ async def test_requests_the_host_has_nothing_for_are_answered(tmp_path, autojump
             ("state_result", "3"),
         ]
         assert frames[0]["outcome"] == "unavailable"
-        assert [frame["error"]["code"] for frame in frames[1:]] == ["broker_unavailable", "persistence_unavailable"]
+        assert [frame["error"]["code"] for frame in frames[1:]] == ["broker_unavailable", "state_schema_required"]
 
 
 NEEDED = {
@@ -453,7 +452,12 @@ async def test_a_register_that_cannot_be_read_is_rejected_all_the_same(tmp_path,
             {"type": "register", "registration_id": 1, "kind": "dance", "descriptor": {}},
             {"type": "register", "registration_id": 2, "kind": "tool", "descriptor": []},
             {"type": "register", "registration_id": 3, "kind": "tool", "descriptor": {}},
-            {"type": "register", "registration_id": 4, "kind": "hook", "descriptor": {"event": "before_provider_request_raw"}},
+            {
+                "type": "register",
+                "registration_id": 4,
+                "kind": "hook",
+                "descriptor": {"event": "before_provider_request_raw"},
+            },
             register(4, "tool", tool("t")),
             register(4, "tool", tool("u")),
         )

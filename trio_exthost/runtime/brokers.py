@@ -93,6 +93,10 @@ class Brokers:
                 self._answer(frame, value)
 
     def _do(self, frame: BrokerCall) -> Any:
+        if frame.operation not in {*_OPERATIONS, *_READING, *DURABLE}:
+            known = ", ".join([*_OPERATIONS, *_READING, *sorted(DURABLE)])
+            message = f"this host has no broker for {frame.operation!r:.80}; it has {known}"
+            raise BrokerRefused(message, code="broker_unavailable")
         brokered = self._open.get(frame.invocation)
         if brokered is None:
             raise BrokerRefused(f"invocation {frame.invocation!r:.80} is not running", code="cancelled")
@@ -104,12 +108,7 @@ class Brokers:
             return self._write(brokered, {**frame.arguments, "kind": frame.operation})
         if frame.operation in _READING:
             return self._get(brokered, frame)
-        operation = _OPERATIONS.get(frame.operation)
-        if operation is None:
-            known = ", ".join([*_OPERATIONS, *_READING, *sorted(DURABLE)])
-            message = f"this host has no broker for {frame.operation!r:.80}; it has {known}"
-            raise BrokerRefused(message, code="broker_unavailable")
-        return operation(self, brokered, frame.arguments)
+        return _OPERATIONS[frame.operation](self, brokered, frame.arguments)
 
     def _answer(self, frame: BrokerCall, value: Any = ABSENT, *, error: ErrorDetail | None = None) -> None:
         try:
