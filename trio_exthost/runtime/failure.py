@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_error(
-    instance: Instance, code: Code | None, why: str, *, stage: str, status: ExitStatus | None, hint: str
+    instance: Instance, code: str | None, why: str, *, stage: str, status: ExitStatus | None, hint: str
 ) -> LoadError:
     """The error of one that failed for this reason, at this stage of its start."""
     return LoadError(

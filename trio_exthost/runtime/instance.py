@@ -356,7 +356,7 @@ class Instance:
             transport = Transport(self, self.argv, env, stdout=_StdoutSink(self))
         except LoadError as exc:
             self.end(Code.LOAD_FAILED, exc.message)
-            self._fail(hint=exc.hint)
+            self._fail(hint=exc.hint, word=exc.code)
             return None
         except OSError as exc:
             self.end(Code.LOAD_FAILED, explain_spawn_error(exc, self.argv, self.candidate.directory))
@@ -446,13 +446,14 @@ class Instance:
     def _status(self) -> ExitStatus | None:
         return self._transport.status if self._transport is not None else None
 
-    def _fail(self, hint: str = "") -> None:
-        """Keep why it failed, for whoever asked for it, and tell it once."""
+    def _fail(self, hint: str = "", word: str = "") -> None:
+        """Keep why it failed, for whoever asked for it, and tell it once; `word` is a closer code than the diagnostic's."""
         assert self._cause is not None
         code, why = self._cause
         status = str(self._status) if self._status is not None else ""
-        self.reason = f"{why} ({status})" if status else why
-        self.error = load_error(self, code, why, stage=self._stage, status=self._status, hint=hint)
+        self.error = load_error(self, word or code, why, stage=self._stage, status=self._status, hint=hint)
+        details = "; ".join(filter(None, (status, self.error.hint)))
+        self.reason = f"{why} ({details})" if details else why
         if self.state is not State.STOPPING:
             self.move(State.FAILED)
         self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))
