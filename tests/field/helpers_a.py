@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from runtime.real.programs import Place, assert_good_answers, codes_of, row_of, text_of, until_state
+from runtime.real.programs import Place, assert_good_answers, codes_of, emit_in_step, row_of, text_of, until_state
 
-from trio_exthost import Deadlines, open_host
+from trio_exthost import CallTimedOut, Deadlines, Overloaded, open_host
 
 SOON = Deadlines(
     ready_cap_s=30, tool_s=0.4, intercept_s=0.4, chain_s=0.8, stall_s=60, stop_grace_s=0.3, term_grace_s=0.2
@@ -65,6 +65,26 @@ async def loud(place: Place) -> dict[str, object]:
         "tail": log.read_bytes()[-600:].decode(errors="replace"),
         "bytes": sum(each.stat().st_size for each in log.parent.iterdir()),
     }
+
+
+async def deaf(place: Place) -> dict[str, object]:
+    """A program called `deaf` never reads, a neighbour does: 20,000 events, then a call and a question."""
+    async with open_host(place.config(deadlines=SOON)) as host, host.open_session("s", cwd=place.path) as session:
+        await session.load_all()
+        seen = await emit_in_step(session, 0, 20_000, text="x" * 1000)
+        with trio.fail_after(SOON.tool_s + 0.5):
+            try:
+                await session.call_tool("never", {})
+            except (Overloaded, CallTimedOut) as exc:
+                ended = exc.code
+        verdict = await session.intercept("tool_call", ASK)
+        await assert_good_answers(session)
+        return {
+            "in_order": seen == list(range(20_000)),
+            "ended": ended,
+            "asked": [step.kind.value for step in verdict.steps],
+            "codes": codes_of(host, "deaf"),
+        }
 
 
 async def live_until_killed(place: Place) -> None:
