@@ -353,3 +353,17 @@ async def test_a_cancelled_commit_is_withdrawn_or_completes(tmp_path, autojump_c
         await session.advance("m1")
         with pytest.raises(PositionError):
             await session.checkout("never")
+
+
+async def test_what_was_acknowledged_is_there_and_all_is_closed_where_everything_is_cancelled(
+    tmp_path, autojump_clock
+) -> None:
+    stores = MemoryStores()
+    with trio.CancelScope() as scope:
+        async with stored(tmp_path, stores=stores) as (session, _):
+            await run(session, actions=[set_state("k", 1)])
+            scope.cancel("all of it")
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    async with stored(tmp_path, stores=stores) as (session, _):  # the first has let go of the session
+        assert await run(session, GET) == [1]

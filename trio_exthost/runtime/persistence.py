@@ -97,11 +97,12 @@ class Persistence:
             return self._committer
 
     async def aclose(self) -> None:
-        """Write what waits, and close. Shielded. Idempotent."""
-        async with self._opening:
-            committer, self._committer = self._committer, None
-        if committer is not None:
-            await committer.aclose()
+        """Write what waits, and close. Shielded: where everything around is cancelled, nobody else would. Idempotent."""
+        with trio.CancelScope(shield=True):
+            async with self._opening:
+                committer, self._committer = self._committer, None
+            if committer is not None:
+                await committer.aclose()
 
     def concerns(self, instance: Instance) -> bool:
         """Whether an instance may have a state, so that `prepare` has to come before all else."""
