@@ -201,15 +201,10 @@ class Instance:
 
     # --- what the wire tells (synchronous; called by the pump) ---
 
-    def receive(self, data: bytes) -> None:
-        """Bytes of its stdout."""
-        self.connection.receive_data(data)
-
     def handle(self, until: float) -> bool:
         """Handle buffered frames until `until`; True when some are left. A bug of ours ends this instance, loudly."""
         next_event = self.connection.next_event
         instrument = self.host.instrument
-        begun = time.perf_counter()
         is_left = False
         count = 0
         try:
@@ -230,8 +225,6 @@ class Instance:
             self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
         if count and self.state is State.REGISTERING:
             self.registering.saw_frames()
-        if self._transport is not None:
-            self._transport.throttle.count(begun, time.perf_counter())
         return is_left
 
     def on_output_closed(self) -> None:
@@ -503,7 +496,7 @@ class _StdoutSink:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self.receive = instance.receive
+        self.receive = instance.connection.receive_data
         self.handle = instance.handle
 
     def ended(self) -> None:

@@ -9,9 +9,10 @@ A pipe that is paused or ended is unregistered, since a masked one reports its h
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
@@ -38,7 +39,20 @@ class Sink(Protocol):
 class InputPipe:
     """The reading end of one pipe: owns its descriptor, registered with the pump while it is open and not paused."""
 
-    __slots__ = ("_is_left", "_pump", "_sink", "fd", "has_ended", "is_paused", "is_queued", "received_bytes")
+    __slots__ = (
+        "_is_left",
+        "_pump",
+        "_sink",
+        "budget_bytes",
+        "budget_s",
+        "busy_s",
+        "fd",
+        "has_ended",
+        "is_paused",
+        "is_queued",
+        "on_budget",
+        "received_bytes",
+    )
 
     def __init__(self, pump: Pump, fd: int, sink: Sink) -> None:
         """Take over `fd`, make it non-blocking and begin to read it."""
@@ -50,6 +64,12 @@ class InputPipe:
         self.is_paused: bool = False
         self.is_queued: bool = False
         self.received_bytes: int = 0
+        self.busy_s: float = 0.0
+        """Real time that reading and handling have taken so far."""
+        self.budget_bytes: float = math.inf
+        self.budget_s: float = math.inf
+        """`on_budget` is called with `time.perf_counter()` once `received_bytes` or `busy_s` is more than its budget."""
+        self.on_budget: Callable[[float], None] = _nothing
         self._is_left = False
         pump.watch(self)
 
@@ -95,7 +115,8 @@ class InputPipe:
         Returns:
           True when bytes that were taken are left to be handled (a flood): the caller gives it turns until they are not.
         """
-        until = time.perf_counter() + seconds
+        begun = time.perf_counter()
+        until = begun + seconds
         self._is_left = self._sink.handle(until)
         while at_most > 0 and not self._is_left:
             before = self.received_bytes
@@ -103,7 +124,14 @@ class InputPipe:
                 break
             at_most -= self.received_bytes - before
             self._is_left = self._sink.handle(until)
+        self.worked(begun, time.perf_counter())
         return self._is_left
+
+    def worked(self, begun: float, now: float) -> None:
+        """A turn, or several, took from `begun` to `now` (`time.perf_counter`)."""
+        self.busy_s += now - begun
+        if self.busy_s > self.budget_s or self.received_bytes > self.budget_bytes:
+            self.on_budget(now)
 
     def pause(self) -> None:
         """Read no more until `resume`; what was taken already is still handled."""
@@ -136,6 +164,10 @@ class InputPipe:
         os.close(fd)
 
 
+def _nothing(_now: float) -> None:
+    """A pipe without a budget."""
+
+
 class Pump:
     """Reads every `InputPipe` of a host in one task."""
 
@@ -143,7 +175,7 @@ class Pump:
         """Handle input for at most `slice_s` seconds between two turns of the agent's tasks."""
         self._poller = Poller()
         self._pipes: dict[int, InputPipe] = {}
-        self._queue: deque[InputPipe] = deque()
+        self._queue: list[InputPipe] = []  # who waits for a turn with what is left over
         self._slice_s = slice_s
         self._is_over = False
 
@@ -167,39 +199,42 @@ class Pump:
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Read until cancelled. Ctrl-C surfaces in the agent's code, not in here."""
-        queue = self._queue
         try:
             while True:
-                if queue:
+                if self._queue:
                     await trio.lowlevel.checkpoint()
                 else:
                     await trio.lowlevel.wait_readable(self._poller.fileno())
                 until = time.perf_counter() + self._slice_s
-                while self._enqueue_ready() and self._turns(until):
+                while self._turns(until):
                     pass
         finally:
             self._is_over = True  # should a bug end it early, pipes are still closed in order
             self._poller.close()
 
-    def _enqueue_ready(self) -> bool:
-        """Queue every readable pipe once; whether anybody waits for a turn."""
+    def _turns(self, until: float) -> bool:
+        """Give a turn to each pipe that waits for one or is readable; False when nobody is, or the slice is used up."""
+        waiting = self._queue
         for fd in self._poller.ready(256):
             pipe = self._pipes.get(fd)
             if pipe is not None and not pipe.is_queued:
-                pipe.is_queued = True
-                self._queue.append(pipe)
-        return bool(self._queue)
-
-    def _turns(self, until: float) -> bool:
-        """Give each queued pipe a turn; False when the slice is used up."""
-        queue = self._queue
-        for _ in range(len(queue)):
-            pipe = queue.popleft()
+                waiting.append(pipe)
+        left: list[InputPipe] = []
+        self._queue = left
+        begun = time.perf_counter()
+        for index, pipe in enumerate(waiting):
             pipe.is_queued = False
             # Closed by the handler of another pipe in this very pass: its number may be somebody else's by now.
             if pipe.fd >= 0 and pipe.turn(until):
                 pipe.is_queued = True
-                queue.append(pipe)
-            if time.perf_counter() >= until:
+                left.append(pipe)
+            now = time.perf_counter()
+            pipe.worked(begun, now)
+            if now >= until:
+                rest = waiting[index + 1 :]
+                for each in rest:
+                    each.is_queued = True
+                self._queue = rest + left
                 return False
-        return True
+            begun = now
+        return bool(waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -15,54 +16,54 @@ if TYPE_CHECKING:
 
 
 class Throttle:
-    """Input budget of one instance: bytes per second, and the share of a second that handling its frames may take."""
+    """Input budget of one instance: bytes per second, and the share of a second that handling its frames may take.
+
+    Work is real time, whatever trio's clock says. The clock is looked at only when a second's budget is used up: if that took
+    longer than a second, the next begins, with a budget of its own. So a flood is noticed after two budgets at the latest.
+    """
 
     def __init__(self, instance: Instance) -> None:
         """Nothing is counted before `attach`."""
         self._instance = instance
         self._pipe: InputPipe | None = None
         self._window_end = 0.0
-        self._window_bytes = 0
-        self._busy_s = 0.0
         self._is_over_budget = False
         self._is_full = False
 
     def attach(self, pipe: InputPipe) -> None:
         """Watch over this pipe."""
         self._pipe = pipe
+        self._begin_second(pipe, time.perf_counter())
+        pipe.on_budget = partial(self._on_budget, pipe)
 
-    def count(self, begun: float, now: float) -> None:
-        """Handling took from `begun` to `now` (`time.perf_counter`: work is real time, whatever trio's clock says).
-
-        Pauses the pipe until the end of this second where the budget is used up.
-        """
-        pipe = self._pipe
-        if pipe is None:
-            return
-        if now >= self._window_end:
-            self._window_end = now + 1
-            self._window_bytes = pipe.received_bytes
-            self._busy_s = 0.0
-        self._busy_s += now - begun
+    def _begin_second(self, pipe: InputPipe, now: float) -> None:
         limits = self._instance.limits
-        is_over = (
-            self._busy_s > limits.inbound_busy_share
-            or pipe.received_bytes - self._window_bytes > limits.inbound_bytes_per_s
-        )
-        if is_over and not self._is_over_budget and self._instance.nursery is not None:
+        self._window_end = now + 1
+        pipe.budget_bytes = pipe.received_bytes + limits.inbound_bytes_per_s
+        pipe.budget_s = pipe.busy_s + limits.inbound_busy_share
+
+    def _on_budget(self, pipe: InputPipe, now: float) -> None:
+        """Pause the pipe until the end of this second."""
+        limits = self._instance.limits
+        if now >= self._window_end:
+            self._begin_second(pipe, now)
+        elif not self._is_over_budget and self._instance.nursery is not None:
             self._is_over_budget = True
+            taken = pipe.received_bytes - (pipe.budget_bytes - limits.inbound_bytes_per_s)
+            busy_s = pipe.busy_s - (pipe.budget_s - limits.inbound_busy_share)
             self._instance.report(
                 Code.INPUT_THROTTLED,
                 Severity.WARNING,
-                f"it floods: {pipe.received_bytes - self._window_bytes} bytes, {self._busy_s:.2f} s of handling in a second",
+                f"it floods: {taken:.0f} bytes, {busy_s:.2f} s of handling in a second",
             )
             self._update()
-            self._instance.nursery.start_soon(self._resume, name=f"throttle of {self._instance.name}")
+            self._instance.nursery.start_soon(self._resume, pipe, name=f"throttle of {self._instance.name}")
 
     @trio.lowlevel.enable_ki_protection
-    async def _resume(self) -> None:
+    async def _resume(self, pipe: InputPipe) -> None:
         await trio.sleep(max(0, self._window_end - time.perf_counter()))
         self._is_over_budget = False
+        self._begin_second(pipe, time.perf_counter())
         self._update()
 
     def set_full(self, is_full: bool) -> None:

@@ -88,7 +88,6 @@ class Transport:
         self.stdout: InputPipe = InputPipe(host.pump, self.process.stdout_fd, stdout)
         self.stderr: InputPipe = InputPipe(host.pump, self.process.stderr_fd, StderrSink(instance.log.write_stderr))
         throttle.attach(self.stdout)
-        self.throttle = throttle
 
     def drain(self) -> None:
         """Handle, on the spot, whatever it has written to stdout so far."""
@@ -100,7 +99,12 @@ class Transport:
     @trio.lowlevel.enable_ki_protection
     async def _catch_up(self) -> None:
         """The pump wakes for new bytes only; what a drain took and left over gets its turns here."""
-        while self.stdout.turn(time.perf_counter() + self._instance.limits.pump_slice_s):  # noqa: ASYNC110 - each turn works
+        stdout, slice_s = self.stdout, self._instance.limits.pump_slice_s
+        is_left = True
+        while is_left:
+            begun = time.perf_counter()
+            is_left = stdout.turn(begun + slice_s)
+            stdout.worked(begun, time.perf_counter())
             await trio.lowlevel.checkpoint()
         self._is_catching_up = False
 
