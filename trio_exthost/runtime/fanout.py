@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trio_exthost.hooks import NEVER_DROPPED, Event
 from trio_exthost.runtime.bodies import fitting
-from trio_exthost.runtime.outbox import Entry, Kind
+from trio_exthost.runtime.outbox import Entry, Kind, post_to_all
 from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class Fanout:
         """Queue an event for these."""
         if subscribers:
             entry = self._entry(event, payload, sequence)
-            for instance in subscribers:
-                instance.outbox.post(entry)
+            post_to_all(subscribers, entry, self._host.flusher)
         if self._host.instrument is not None:
             receivers = tuple(instance.name for instance in subscribers)
             self._host.instrument.event_emitted(self._session.id, event, sequence, payload, receivers)

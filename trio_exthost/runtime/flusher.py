@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import trio
@@ -26,6 +26,12 @@ class Flusher:
     def mark(self, outbox: Flushable) -> None:
         """Have `outbox` flushed at the next tick. Only from the host's thread: the entry points check it."""
         self._dirty.append(outbox)
+        if self._task is not None:
+            self._wake()
+
+    def mark_all(self, outboxes: Sequence[Flushable]) -> None:
+        """As `mark`, for each of them."""
+        self._dirty += outboxes
         if self._task is not None:
             self._wake()
 

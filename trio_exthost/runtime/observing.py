@@ -13,7 +13,7 @@ import attrs
 
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.invoking import context_for
-from trio_exthost.runtime.outbox import Entry, Kind
+from trio_exthost.runtime.outbox import Entry, Kind, post_to_all
 from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
@@ -103,9 +103,7 @@ class Observing:
         context = _context_body(session, run, sequence, message_id, tool_call_id)
         plain = self._encode(event, {"context": context, "payload": payload}, sequence)
         if not stream:
-            entry = Entry(plain, Kind.EVENT, sequence)
-            for instance in receivers:
-                instance.outbox.post(entry)
+            post_to_all(receivers, Entry(plain, Kind.EVENT, sequence), session.host.flusher)
         else:
 
             def encode(replaced: int) -> bytes:

@@ -12,7 +12,8 @@ import enum
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import trio
 
@@ -101,6 +102,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self._flusher = flusher
         self._max_frames = max_frames
         self._max_bytes = max_bytes
+        self._room = max_bytes  # as long as it takes anything; -1 from then on
         self._extension = extension
         self._on_broken = on_broken
         self._on_stalled = on_stalled
@@ -127,17 +129,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
         """Queue an entry of any kind but CALL and have it written at the next tick. Never blocks, never raises."""
         if self.is_broken or self.is_closing:
             return
-        size = self._bytes + len(entry.data)
-        if len(self._waiting) >= self._max_frames or size > self._max_bytes:
-            if not self._make_room(entry):
-                return
-            size = self._bytes + len(entry.data)
-        # As _append, written out: this runs once per event and subscriber.
-        self._waiting.append(entry)
-        self._bytes = size
-        if not self.is_dirty:
-            self.is_dirty = True
-            self._flusher.mark(self)
+        if not self._is_full_for(entry) or self._make_room(entry):
+            self._append(entry)
 
     @trio.lowlevel.enable_ki_protection
     def post_call(self, entry: Entry) -> None:
@@ -251,7 +244,14 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self.is_dirty = False
         waiting = self._waiting
         while waiting and not self._is_blocked and self.fd >= 0:
-            chunk = waiting[0].data if len(waiting) == 1 and not self._offset else self._chunk()
+            offset = self._offset
+            is_all = (len(waiting) == 1 and not offset) or self._bytes - offset <= WRITE_BYTES
+            if not is_all:
+                chunk = self._chunk()
+            elif len(waiting) == 1:
+                chunk = waiting[0].data[offset:] if offset else waiting[0].data
+            else:
+                chunk = b"".join([entry.data for entry in waiting])[offset:]
             try:
                 taken = os.write(self.fd, chunk)
             except BlockingIOError:
@@ -259,12 +259,12 @@ class Outbox(trio.abc.SendChannel[bytes]):
             except OSError as exc:
                 self._break(self._on_broken, f"it closed its input ({exc.strerror})")
                 return
-            if len(waiting) == 1 and not self._offset and taken == len(chunk):
-                waiting.clear()  # the usual case: one frame waited, and the pipe took it
+            if is_all and taken == len(chunk):  # the usual case: the pipe took all that waited
+                waiting.clear()
                 self.taken_bytes += taken
-                self._bytes = 0
-            else:
-                self._take(taken)
+                self._bytes = self._offset = 0
+                break
+            self._take(taken)
             if taken < len(chunk):
                 self._is_blocked = True
                 self._blocked.set()
@@ -307,6 +307,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
     def _break(self, tell: Callable[[str], None], reason: str) -> None:
         if not self.is_broken:
             self.is_broken = True
+            self._room = -1
             self._waiting.clear()
             self._bytes = self._offset = 0
             self._blocked.set()
@@ -354,10 +355,12 @@ class Outbox(trio.abc.SendChannel[bytes]):
     def finish(self) -> None:
         """Take nothing more; what waits is still written, then the pipe is closed (by the next flush at the earliest)."""
         self.is_closing = True
+        self._room = -1
 
     def close(self) -> None:
         """Close the extension's stdin; idempotent. What still waits is lost."""
         self.is_closing = True
+        self._room = -1
         if self.fd < 0:
             return
         fd, self.fd = self.fd, -1
@@ -387,3 +390,34 @@ class Outbox(trio.abc.SendChannel[bytes]):
         """Close it, with a checkpoint."""
         self.close()
         await trio.lowlevel.checkpoint()
+
+
+class Receiver(Protocol):
+    """Who has an outbox."""
+
+    outbox: Outbox
+
+
+@trio.lowlevel.enable_ki_protection
+def post_to_all(receivers: Iterable[Receiver], entry: Entry, flusher: Flusher) -> None:
+    """As `post` to the outbox of each, in this order; all are written by this flusher.
+
+    It is `post` written out, as it runs once per event and subscriber; what is out of the ordinary is left to that.
+    """
+    size = len(entry.data)
+    dirty: list[Outbox] = []
+    try:
+        for receiver in receivers:
+            outbox = receiver.outbox
+            waiting = outbox._waiting  # noqa: SLF001 - the class is of this module
+            if outbox._bytes + size <= outbox._room and len(waiting) < outbox._max_frames:  # noqa: SLF001
+                waiting.append(entry)
+                outbox._bytes += size  # noqa: SLF001
+                if not outbox.is_dirty:
+                    outbox.is_dirty = True
+                    dirty.append(outbox)
+            else:
+                outbox.post(entry)
+    finally:
+        # Also where the embedder's code, told of a dropped event, has raised: they count as marked.
+        flusher.mark_all(dirty)
