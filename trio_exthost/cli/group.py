@@ -12,6 +12,7 @@ COMMANDS = {
     "demo": ("demo", "See it: an agent and five extensions at work. Works offline."),
     "dev": ("dev", "Work on one extension: it is reloaded whenever its files change."),
     "list": ("catalogue", "Every extension there is, with its state and the reason."),
+    "logs": ("logs", "What an extension wrote to its stderr, and what the host noted."),
     "replay": ("replay", "What extensions would have done to a recorded conversation."),
     "stats": ("stats", "How often extensions were asked, and how long they took; from a log."),
     "trust": ("trust", "Let an extension of a project run; or deny, forget, list."),
