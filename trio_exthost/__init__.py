@@ -10,8 +10,58 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trio_exthost.config import Deadlines, HostConfig, Limits
     from trio_exthost.diagnostics import Code, Diagnostic, DiagnosticLog, Severity
-    from trio_exthost.effects import Change, ChangeAction, DisposeCause, EffectKind, EffectLedger, EffectOwner, EffectRecord, EffectView, Registration, Scope, ScopeBinding, ToolPermission
-    from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, ConfigError, Conflict, DisposedHandle, ExtensionExited, GuardAbsent, HostError, InvalidArguments, LedgerError, LoadError, MalformedReply, ManifestError, MissingScopeId, Overloaded, OverrideDenied, PayloadError, PolicyError, ProtocolError, RegistrationRefused, Reloaded, RemoteError, TrustError, UnknownCommand, UnknownHandle, UnknownTool, WrongThread
+    from trio_exthost.effects import (
+        Change,
+        ChangeAction,
+        DisposeCause,
+        EffectKind,
+        EffectLedger,
+        EffectOwner,
+        EffectRecord,
+        EffectView,
+        Registration,
+        Scope,
+        ScopeBinding,
+        ToolPermission,
+    )
+    from trio_exthost.errors import (
+        CallAborted,
+        CallError,
+        CallTimedOut,
+        ClosedError,
+        ConfigError,
+        Conflict,
+        DisposedHandle,
+        ExtensionExited,
+        GuardAbsent,
+        HostError,
+        InvalidArguments,
+        LedgerError,
+        LoadError,
+        MalformedReply,
+        ManifestError,
+        MigrationRefused,
+        MissingScopeId,
+        Overloaded,
+        OverrideDenied,
+        PayloadError,
+        PolicyError,
+        PositionError,
+        ProtocolError,
+        RegistrationRefused,
+        Reloaded,
+        RemoteError,
+        SessionBusy,
+        StateError,
+        StateRefused,
+        StoreDamaged,
+        StoreFailed,
+        TrustError,
+        UnknownCommand,
+        UnknownHandle,
+        UnknownTool,
+        WrongThread,
+    )
     from trio_exthost.hooks import Event, HookClass, HookEvent
     from trio_exthost.policy import OnFailure, Outcome, Step, StepKind, Verdict
     from trio_exthost.policy.extension_policy import ExtensionPolicy, PointPolicy, RestartPolicy
@@ -25,8 +75,21 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.instrument import HostInstrument
     from trio_exthost.runtime.merging import Clash, Merged
     from trio_exthost.runtime.models import InMemoryModelCatalogue, ModelCatalogue, ProvidedModel
-    from trio_exthost.runtime.outcomes import CommandCancelled, CommandFailed, CommandOutcome, Display, Insert, Noop, OpenPanel, Prompt, Rejected, Success, ToolPrompt
+    from trio_exthost.runtime.outcomes import (
+        CommandCancelled,
+        CommandFailed,
+        CommandOutcome,
+        Display,
+        Insert,
+        Noop,
+        OpenPanel,
+        Prompt,
+        Rejected,
+        Success,
+        ToolPrompt,
+    )
     from trio_exthost.runtime.panels import Panel
+    from trio_exthost.runtime.persistence import StoredContext
     from trio_exthost.runtime.questions import Question
     from trio_exthost.runtime.registrations import AcceptedAll, Registrations
     from trio_exthost.runtime.reload_report import ReloadFailure, ReloadReport, Restarted
@@ -39,6 +102,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.text import AssistantText
     from trio_exthost.runtime.toolcall import ToolCall
     from trio_exthost.runtime.tools import HostTool, Progress, SimpleTool, ToolContext, ToolInfo
+    from trio_exthost.state.store import StateStores
     from trio_exthost.wire.from_extension import ContentBlock, PanelSpec
     from trio_exthost.wire.words import AskKind, AskOutcome
 else:
@@ -118,6 +182,7 @@ _HOMES = {
     "MalformedReply": "errors",
     "ManifestError": "errors",
     "Merged": "runtime.merging",
+    "MigrationRefused": "errors",
     "MissingScopeId": "errors",
     "ModelCatalogue": "runtime.models",
     "ModelRef": "runtime.host",
@@ -133,6 +198,7 @@ _HOMES = {
     "PointPolicy": "policy.extension_policy",
     "Policy": "policy.policy",
     "PolicyError": "errors",
+    "PositionError": "errors",
     "Progress": "runtime.tools",
     "Prompt": "runtime.outcomes",
     "ProtocolError": "errors",
@@ -155,11 +221,18 @@ _HOMES = {
     "Scope": "effects",
     "ScopeBinding": "effects",
     "Session": "runtime.session",
+    "SessionBusy": "errors",
     "SessionTarget": "runtime.session_points",
     "Severity": "diagnostics",
     "SimpleTool": "runtime.tools",
+    "StateError": "errors",
+    "StateRefused": "errors",
+    "StateStores": "state.store",
     "Step": "policy",
     "StepKind": "policy",
+    "StoreDamaged": "errors",
+    "StoreFailed": "errors",
+    "StoredContext": "runtime.persistence",
     "Success": "runtime.outcomes",
     "ToolCall": "runtime.toolcall",
     "ToolContext": "runtime.tools",
@@ -239,6 +312,7 @@ __all__ = [
     "MalformedReply",
     "ManifestError",
     "Merged",
+    "MigrationRefused",
     "MissingScopeId",
     "ModelCatalogue",
     "ModelRef",
@@ -254,6 +328,7 @@ __all__ = [
     "PointPolicy",
     "Policy",
     "PolicyError",
+    "PositionError",
     "Progress",
     "Prompt",
     "ProtocolError",
@@ -276,11 +351,18 @@ __all__ = [
     "Scope",
     "ScopeBinding",
     "Session",
+    "SessionBusy",
     "SessionTarget",
     "Severity",
     "SimpleTool",
+    "StateError",
+    "StateRefused",
+    "StateStores",
     "Step",
     "StepKind",
+    "StoreDamaged",
+    "StoreFailed",
+    "StoredContext",
     "Success",
     "ToolCall",
     "ToolContext",

@@ -91,7 +91,7 @@ class Committer:
 
     async def run(self) -> None:
         """Write until it is closed. Shielded: what was begun is finished, also where everything around is cancelled."""
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True):  # noqa: ASYNC912 - it waits where there is nothing to write
             try:
                 while self._waiting or not self._is_closing:
                     if not self._waiting:

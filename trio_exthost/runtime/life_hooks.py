@@ -52,7 +52,7 @@ async def say_farewell(instance: Instance, members: Sequence[HookMember], reason
         return
     limit_s = instance.deadlines.life_cycle_s
     instance.is_leaving = True
-    with trio.move_on_after(limit_s, shield=True) as scope:
+    with trio.move_on_after(limit_s, shield=True) as scope:  # noqa: ASYNC912 - the nursery below is a cancel point
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_when, ended, nursery.cancel_scope)
             for member in members:
