@@ -9,6 +9,7 @@ import time
 
 import pytest
 import trio
+from cli.running import argv, environment
 from field.helpers_a import IGNORES, deaf, live_until_killed, loud
 from runtime.real.programs import (
     GOOD,
@@ -50,6 +51,10 @@ def test_c33_50_mib_of_stderr_before_hello_and_in_a_call_hold_nobody_up(tmp_path
     assert outcome["bytes"] <= limits.log_bytes * (limits.log_files + 1)  # `good` has a log, too
     assert outcome["grown_mib"] < 48
     assert place.alive() == []
+    printing = argv("logs", "loud", "--raw")
+    printed = subprocess.run(printing, env=environment(tmp_path / "data"), stdout=subprocess.PIPE, check=True).stdout
+    assert len(printed) > limits.log_bytes
+    assert b"\nthe last line\n" in printed[-600:]
 
 
 def test_c34_one_that_never_reads_costs_the_others_nothing(tmp_path) -> None:
