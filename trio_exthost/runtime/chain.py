@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,7 +11,7 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectKind
 from trio_exthost.errors import CallAborted, CallError, CallTimedOut, MalformedReply, Overloaded, PayloadError
-from trio_exthost.hooks import INTERCEPT_POINTS, LIFE_POINTS, WHOLE, Batch, Event, HookClass, InterceptPoint, fold
+from trio_exthost.hooks import INTERCEPT_POINTS, Batch, Event, HookClass, InterceptPoint, fold
 from trio_exthost.policy import Answer, Chain, Failure, Outcome, StepKind, Verdict
 from trio_exthost.policy.rules import MemberKind
 from trio_exthost.runtime.calls import Request, call
@@ -20,6 +19,7 @@ from trio_exthost.runtime.guards import Absent, way_out
 from trio_exthost.runtime.heirs import heir_of
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.invoking import Invoked, invoke
+from trio_exthost.runtime.occasion import POINTS, Occasion, check_payload, shown_to_hooks
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.views import HookMember, Member
 from trio_exthost.wire import from_extension, to_extension
@@ -27,63 +27,7 @@ from trio_exthost.wire.words import DecisionKind
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
-    from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Session
-
-POINTS: Mapping[str, InterceptPoint] = MappingProxyType(
-    {
-        point.event.value: (
-            InterceptPoint(point.event.value, True)
-            if point.default_class is HookClass.GATE
-            else InterceptPoint(point.event.value, False, WHOLE, None, True, dict)
-        )
-        for point in LIFE_POINTS.values()
-        if point.default_class in (HookClass.GATE, HookClass.TRANSFORM)
-    }
-    | dict(INTERCEPT_POINTS)
-)
-"""The points at which extensions are asked, by name: zot's interceptions, and the gates and transforms of the hook contract.
-
-At `tool_call` both are asked, in one chain."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Occasion:
-    """What is asked about, and where it happens."""
-
-    event: str
-    """The point: one of `POINTS`."""
-    payload: Mapping[str, Any]
-    """The request's keys, in zot's words where the point has an interception, else as the point's payload schema says."""
-    run: Run | None = None
-    """The run it happens in."""
-    run_id: str = ""
-    """Its id, for the record, where there is no run; that of the payload if not given."""
-    origin: str = ""
-    """The extension that caused it; it is not asked about itself."""
-    prompt: tuple[str | None, str] | None = None
-    """An extension and its reason: a person is to be asked where nobody refuses."""
-    is_dry: bool = False
-    """Whether it is only tried: nothing is committed, and nothing is recorded."""
-    message_id: str = ""
-    """The model's message it is about, if any."""
-    tool_call_id: str = ""
-    """The tool call it is about, if any."""
-    about: Mapping[str, Any] = attrs.field(factory=dict)
-    """More keys that hooks are shown, beside those of the request."""
-    max_tokens: int | None = None
-    """The model's limit, for `before_model_request`."""
-    first: Sequence[HookMember] = ()
-    """Who is asked before everybody else: request policies."""
-    stop: Callable[[], bool] = lambda: False
-    """Whether nobody more need be asked; looked at after each answer."""
-    take: Callable[[HookMember, Batch], None] = lambda _member, _batch: None
-    """Told each hook's actions, before the next is asked; raises `MalformedReply` where it cannot take them."""
-
-    @property
-    def id_of_run(self) -> str:
-        """The run it happens in, for the record."""
-        return self.run.id if self.run is not None else self.run_id or str(self.payload.get("agent_run_id", ""))
 
 
 async def intercept(session: Session, occasion: Occasion) -> Verdict:
@@ -97,12 +41,15 @@ async def intercept(session: Session, occasion: Occasion) -> Verdict:
         await trio.lowlevel.checkpoint()
         _tell_observers(session, occasion, payload)
         return Verdict(event, Outcome.ALLOW, payload, payload, run_id=occasion.id_of_run, is_dry=occasion.is_dry)
+    check_payload(occasion, living)
     begun = trio.current_time()
     asking = Asking(session, occasion)
     chain: Chain[Member | Absent] = Chain(asking.point, payload, _in_order(living, absent))
     while not occasion.stop() and (member := chain.next_member()) is not None:
         await asking.take_turn(chain, member)
-    verdict = attrs.evolve(chain.verdict(), run_id=occasion.id_of_run)
+    verdict = chain.verdict()
+    if run_id := occasion.id_of_run:
+        verdict = attrs.evolve(verdict, run_id=run_id)
     if occasion.prompt is not None and verdict.allowed:
         verdict = attrs.evolve(verdict, outcome=Outcome.ASK, by=occasion.prompt[0], reason=occasion.prompt[1])
     _report_ignored_rewrites(verdict, living)
@@ -113,14 +60,6 @@ async def intercept(session: Session, occasion: Occasion) -> Verdict:
     session.host.books.outcomes.chain_ended(session.id, verdict, trio.current_time() - begun)
     _tell_observers(session, occasion, verdict.value)
     return verdict
-
-
-def shown_to_hooks(occasion: Occasion, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload as hooks see it: at `tool_call` not in zot's words."""
-    if occasion.event == Event.TOOL_CALL:
-        call = {"id": payload["tool_id"], "name": payload["tool_name"]}
-        return {"tool_call": call, "args": payload["tool_args"], **occasion.about}
-    return {**payload, **occasion.about}
 
 
 def _tell_observers(session: Session, occasion: Occasion, payload: Mapping[str, Any]) -> None:

@@ -150,7 +150,9 @@ class Outbox(trio.abc.SendChannel[bytes]):
                     extension=self._extension,
                     hint="it reads too slowly, or not at all",
                 )
-        self._append(entry)
+        # Not marked: it is written now, and what the pipe does not take is the writer task's.
+        self._waiting.append(entry)
+        self._bytes += len(entry.data)
         self.flush()
 
     def _append(self, entry: Entry) -> None:

@@ -42,9 +42,10 @@ class PendingCall:
         self.request: Request = request
         self.patience: Patience = patience
         self.strays_before: int = strays_before
-        channel = trio.open_memory_channel[Answer](1)
-        self.send: trio.MemorySendChannel[Answer] = channel[0]
-        self.receive: trio.MemoryReceiveChannel[Answer] = channel[1]
+        # Not `open_memory_channel[Answer](1)`: the subscript is made at run time, which takes as long as the channel does.
+        self.send: trio.MemorySendChannel[Answer]
+        self.receive: trio.MemoryReceiveChannel[Answer]
+        self.send, self.receive = trio.open_memory_channel(1)
 
     def answer_nowait(self) -> Answer | None:
         """The answer if it is there."""
@@ -138,8 +139,6 @@ class ReplyTable:
             self._tell_fewer()
             if was_sent:
                 self._remember(pending.id)
-        pending.send.close()
-        pending.receive.close()
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
         """End every call with an error of its own."""
