@@ -10,7 +10,7 @@ import trio.testing
 from runtime.fakes import assert_nothing_left, codes, serve, world
 from runtime.hookers import action, gate, hooker, invoked, observed
 
-from trio_exthost import ExtensionPolicy, HostClient, ModelRef, Outcome, Policy, SimpleTool, ToolStatus
+from trio_exthost import ExtensionPolicy, HostClient, ModelRef, Outcome, PayloadError, Policy, SimpleTool, ToolStatus
 from trio_exthost.policy.policy_file import parse_policy
 
 
@@ -298,3 +298,24 @@ async def test_a_point_may_be_observed_as_well_as_asked_about(tmp_path, autojump
         (frame,) = observed(guests["a"], "tool_call")
         assert frame["payload"]["args"] == {"n": 2}
         assert frame["context"]["scope"]["run_id"] == run.id
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        ("message_end", {}),
+        ("message_end", {"message": 5}),
+        ("tool_call", {"tool_args": []}),
+        ("context", {"messages": 1}),
+    ],
+)
+async def test_a_payload_that_is_not_as_the_schema_says_is_the_agents_fault_and_nobodys_failure(
+    tmp_path, autojump_clock, event, payload
+) -> None:
+    programs = {"a": hooker({"event": event}), "b": hooker({"event": event, "class": "observe"})}
+    async with hooked(tmp_path, programs) as (session, guests):
+        with session.open_run() as run:
+            with pytest.raises(PayloadError, match=event):
+                await run.what_if(event, payload)
+        assert not invoked(guests["a"])
+        assert "policy_decided" not in codes(session.host)

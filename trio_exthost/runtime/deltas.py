@@ -14,8 +14,9 @@ import trio
 
 from trio_exthost.hooks import Batch, HookEvent, fold
 from trio_exthost.policy import Failure, Outcome, Step, StepKind, Verdict
-from trio_exthost.runtime.chain import Asking, Occasion
+from trio_exthost.runtime.chain import Asking
 from trio_exthost.runtime.invocation import where
+from trio_exthost.runtime.occasion import Occasion
 from trio_exthost.runtime.views import HookMember
 
 if TYPE_CHECKING:

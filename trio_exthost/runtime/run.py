@@ -14,8 +14,8 @@ from trio_exthost.effects import Scope
 from trio_exthost.errors import ClosedError, PayloadError
 from trio_exthost.hooks import Event, HookEvent
 from trio_exthost.policy import Verdict
-from trio_exthost.runtime.chain import Occasion
 from trio_exthost.runtime.invocation import where
+from trio_exthost.runtime.occasion import Occasion
 from trio_exthost.runtime.results import clean_text
 from trio_exthost.runtime.run_points import RunPoints
 from trio_exthost.runtime.text import AssistantText

@@ -11,9 +11,9 @@ from trio_exthost.effects import Scope, read_command_answer
 from trio_exthost.errors import MalformedReply
 from trio_exthost.hooks import Batch, Event, Hook, HookClass, HookEvent, contract_of
 from trio_exthost.policy import Verdict
-from trio_exthost.runtime.chain import Occasion
 from trio_exthost.runtime.confirmation import resolved
 from trio_exthost.runtime.invocation import where
+from trio_exthost.runtime.occasion import Occasion
 from trio_exthost.runtime.outcomes import CommandOutcome, outcome_of_answer
 from trio_exthost.runtime.results import clean_text
 from trio_exthost.runtime.views import HookMember

@@ -26,6 +26,7 @@ from trio_exthost.runtime.invocation import Invocation, where
 from trio_exthost.runtime.loading import Loader
 from trio_exthost.runtime.models import ModelCatalogue
 from trio_exthost.runtime.observing import Observing
+from trio_exthost.runtime.occasion import POINTS, Occasion
 from trio_exthost.runtime.outcomes import CommandOutcome
 from trio_exthost.runtime.panels import Panel, Panels
 from trio_exthost.runtime.persistence import Persistence
@@ -264,13 +265,13 @@ class Session(SessionPoints):
           PayloadError: The payload cannot be sent.
           ClosedError: The session has ended.
         """
-        return await self.ask(chain.Occasion(event=event, payload=payload, origin=origin, run_id=run_id, run=run))
+        return await self.ask(Occasion(event=event, payload=payload, origin=origin, run_id=run_id, run=run))
 
-    async def ask(self, occasion: chain.Occasion) -> Verdict:
+    async def ask(self, occasion: Occasion) -> Verdict:
         """As `intercept`, for the runtime."""
         self.host.check_thread()
-        if occasion.event not in chain.POINTS:
-            raise ValueError(f"nobody can intercept {occasion.event!r}: the points are {', '.join(chain.POINTS)}")
+        if occasion.event not in POINTS:
+            raise ValueError(f"nobody can intercept {occasion.event!r}: the points are {', '.join(POINTS)}")
         self._ensure_started()
         return await chain.intercept(self, occasion)
 

@@ -10,8 +10,8 @@ import attrs
 from trio_exthost.errors import ConfigError
 from trio_exthost.hooks import DISPATCHED, HookEvent
 from trio_exthost.policy import Verdict
-from trio_exthost.runtime.chain import Occasion
 from trio_exthost.runtime.confirmation import resolved
+from trio_exthost.runtime.occasion import Occasion
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.follow_ups import FollowUp, FollowUps

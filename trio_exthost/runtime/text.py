@@ -10,8 +10,8 @@ import trio
 from trio_exthost.hooks import Event, HookEvent
 from trio_exthost.policy import Verdict
 from trio_exthost.policy.settings import Stream
-from trio_exthost.runtime.chain import Occasion
 from trio_exthost.runtime.deltas import Deltas
+from trio_exthost.runtime.occasion import Occasion
 from trio_exthost.runtime.results import clean_text, cut_text
 from trio_exthost.runtime.run_points import text_of
 

@@ -11,8 +11,8 @@ from trio_exthost.effects import read_tool_answer
 from trio_exthost.errors import MalformedReply
 from trio_exthost.hooks import Batch, HookEvent
 from trio_exthost.runtime.bodies import result_body
-from trio_exthost.runtime.chain import Occasion
 from trio_exthost.runtime.invocation import where
+from trio_exthost.runtime.occasion import Occasion
 from trio_exthost.runtime.results import ToolResult, ToolStatus, cut_text, from_blocks
 from trio_exthost.runtime.tools import Progress
 from trio_exthost.runtime.views import HookMember

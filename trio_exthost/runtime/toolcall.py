@@ -16,9 +16,10 @@ from trio_exthost.hooks import Event
 from trio_exthost.policy import Outcome, Verdict
 from trio_exthost.runtime.arguments import parse_arguments
 from trio_exthost.runtime.bodies import permission_body, result_body
-from trio_exthost.runtime.chain import Occasion, intercept
+from trio_exthost.runtime.chain import intercept
 from trio_exthost.runtime.confirmation import ask_client, decide_headless, prompting_owner, wanted_by
 from trio_exthost.runtime.invocation import Invocation, owner_of_tool, permission_of
+from trio_exthost.runtime.occasion import Occasion
 from trio_exthost.runtime.patience import Patience, standing_still
 from trio_exthost.runtime.progress import ProgressQueue
 from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text
