@@ -14,6 +14,7 @@ COMMANDS = {
     "list": ("catalogue", "Every extension there is, with its state and the reason."),
     "logs": ("logs", "What an extension wrote to its stderr, and what the host noted."),
     "replay": ("replay", "What extensions would have done to a recorded conversation."),
+    "state": ("state", "What extensions have stored: list, show, export, compact."),
     "stats": ("stats", "How often extensions were asked, and how long they took; from a log."),
     "trust": ("trust", "Let an extension of a project run; or deny, forget, list."),
     "why": ("why", "What was decided about a tool call, by whom and why; from a log."),
