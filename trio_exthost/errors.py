@@ -111,6 +111,16 @@ class PolicyError(HostError, ValueError):
         self.problems: tuple[PolicyError, ...] = problems or (self,)
 
 
+def _last_words(stderr_tail: str, log_path: str) -> list[str]:
+    """Lines with the end of stderr and the path of its log, as far as there are any."""
+    lines = []
+    if stderr_tail:
+        lines.append("  stderr: " + stderr_tail.strip().replace("\n", "\n          "))
+    if log_path:
+        lines.append(f"  log: {log_path}")
+    return lines
+
+
 class LoadError(HostError):
     """An extension did not become ready."""
 
@@ -142,11 +152,7 @@ class LoadError(HostError):
             lines.append(f"  stage: {self.stage}")
         if self.exit_status:
             lines.append(f"  exit: {self.exit_status}")
-        if self.stderr_tail:
-            lines.append("  stderr: " + self.stderr_tail.strip().replace("\n", "\n          "))
-        if self.log_path:
-            lines.append(f"  log: {self.log_path}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *_last_words(self.stderr_tail, self.log_path)])
 
 
 # --- the wire ----------------------------------------------------------------------------------------------------
@@ -244,12 +250,18 @@ class ExtensionExited(CallAborted):
         extension: str | None = None,
         exit_status: str = "",
         stderr_tail: str = "",
+        log_path: str = "",
         may_have_run: bool = True,
     ) -> None:
-        """Say how the process ended and what it last wrote to stderr."""
+        """Say how the process ended, what it last wrote to stderr, and where all of that is."""
         super().__init__(message, extension=extension, may_have_run=may_have_run)
         self.exit_status = exit_status
         self.stderr_tail = stderr_tail
+        self.log_path = log_path
+
+    def __str__(self) -> str:
+        """The message, then end of stderr, log."""
+        return "\n".join([super().__str__(), *_last_words(self.stderr_tail, self.log_path)])
 
 
 class Overloaded(CallError):

@@ -53,12 +53,14 @@ def fresh(error: LoadError) -> LoadError:
 
 def abort_calls(instance: Instance, status: ExitStatus | None) -> None:
     """Whoever awaits an answer of it learns that none will come, and why."""
-    exit_status, tail, reason = str(status or ""), instance.log.tail(), instance.reason
+    exit_status, tail, log_path = str(status or ""), instance.log.tail(), str(instance.log.path)
+    reason = instance.reason
     instance.replies.fail_all(
         lambda: ExtensionExited(
             f"it ended before it answered: {reason}",
             extension=instance.name,
             exit_status=exit_status,
             stderr_tail=tail,
+            log_path=log_path,
         )
     )
