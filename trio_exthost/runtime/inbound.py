@@ -64,7 +64,7 @@ def _call_tool_cancel(instance: Instance, frame: from_extension.CallToolCancel) 
 
 def _notify(instance: Instance, frame: from_extension.Notify) -> None:
     level = frame.level if frame.level in LEVELS else "info"
-    instance.tell_client("notify", instance.name, level, frame.message[:MAX_NOTE])
+    instance.session.tell_client("notify", instance.name, level, frame.message[:MAX_NOTE])
 
 
 def _clear_notes(instance: Instance, _frame: from_extension.ClearNotes) -> None:

@@ -246,14 +246,13 @@ class Outbox(trio.abc.SendChannel[bytes]):
         self.is_dirty = False
         waiting = self._waiting
         while waiting and not self._is_blocked and self.fd >= 0:
-            offset = self._offset
-            is_all = (len(waiting) == 1 and not offset) or self._bytes - offset <= WRITE_BYTES
-            if not is_all:
-                chunk = self._chunk()
-            elif len(waiting) == 1:
-                chunk = waiting[0].data[offset:] if offset else waiting[0].data
-            else:
+            offset, is_all = self._offset, True
+            if len(waiting) == 1 and not offset:
+                chunk = waiting[0].data
+            elif self._bytes - offset <= WRITE_BYTES:
                 chunk = b"".join([entry.data for entry in waiting])[offset:]
+            else:
+                chunk, is_all = self._chunk(), False
             try:
                 taken = os.write(self.fd, chunk)
             except BlockingIOError:

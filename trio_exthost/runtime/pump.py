@@ -229,7 +229,9 @@ class Pump:
                 pipe.is_queued = True
                 left.append(pipe)
             now = time.perf_counter()
-            pipe.worked(begun, now)
+            pipe.busy_s += now - begun  # as `worked`, written out: this runs once per pipe and event
+            if pipe.busy_s > pipe.budget_s or pipe.received_bytes > pipe.budget_bytes:
+                pipe.on_budget(now)
             if now >= until:
                 rest = waiting[index + 1 :]
                 for each in rest:

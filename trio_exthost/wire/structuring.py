@@ -22,7 +22,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from trio_exthost.wire.values import Between
 
 Structure = Callable[[dict[str, Any]], Any]
-"""Makes a frame of a decoded object, or raises."""
+"""Makes a frame of a decoded object (a dict), or raises."""
 Unstructure = Callable[[Any], dict[str, Any]]
 """Makes a plain dict of a frame, `type` first."""
 _Hook = Callable[[Any, Any], Any]
@@ -206,8 +206,11 @@ def structure(kind: Any, *, exact: bool = False) -> Structure:
 def _structure(kind: Any, exact: bool) -> Structure:
     hook = _converter(exact=exact).get_structure_hook(kind)
     spread = spread_field(kind)
-    if spread is None:
+    if spread is None and exact:
         return lambda value: hook(value, kind)
+    if spread is None:
+        fill = make_dict_structure_fn(kind, _converter(exact=False), _cattrs_detailed_validation=False)
+        return lambda value: fill(value, kind)
     own = own_keys(kind, spread)
 
     def gather(value: dict[str, Any]) -> Any:
