@@ -144,7 +144,7 @@ def test_values_are_masked_and_cut_and_steer_no_terminal(home: Path) -> None:
     assert "sesame" not in text
     assert text.replace("\n", "").isprintable()
     assert r"\u202e[bold red]" in text
-    assert "\\\\u001b[31mred" in text or "\\\\x1b[31mred" in text
+    assert r"\u001b[31mred" in text
     assert "(9000 characters)" in text
     assert len(text) < 2000
     (todo,) = shown(home, "show", "s1")["extensions"]
