@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_OPERATIONS = 32
 """Operations of one invocation; those that fail count, `capabilities.has` does not."""
+MAX_ID = 1024
+"""Characters of the id of a request; the answer would have no room for one that fills a frame."""
 MAX_MEMORY_BYTES = 1024 * 1024
 """Keys and values, encoded, that one instance keeps in its memory."""
 _DELETED = object()
@@ -84,6 +86,8 @@ class Brokers:
 
     def call(self, frame: BrokerCall) -> None:
         """Do what is asked for, and answer; never raises for what an extension sent."""
+        if _is_too_long(self._instance, frame.TYPE, frame.id):
+            return
         try:
             value = self._do(frame)
         except (BrokerRefused, StateError) as exc:
@@ -244,6 +248,8 @@ _OPERATIONS: Mapping[str, Callable[[Brokers, Brokered, Mapping[str, Any]], Any]]
 
 def commit(instance: Instance, id: str, space: str, actions: tuple[Mapping[str, Any], ...]) -> None:
     """`state_commit`: store a batch, in a task of the instance, and answer once it is stored or refused."""
+    if _is_too_long(instance, "state_commit", id):
+        return
     persistence = instance.session.persistence
     if instance.commits >= instance.limits.waiting_work:
         _refuse(instance, id, BrokerRefused(f"{instance.commits} commits of it wait already", code="resource_limit"))
@@ -273,6 +279,15 @@ def commit(instance: Instance, id: str, space: str, actions: tuple[Mapping[str, 
     assert instance.nursery is not None
     instance.commits += 1
     instance.nursery.start_soon(store, name=f"commit of {instance.name}")
+
+
+def _is_too_long(instance: Instance, what: str, id: str) -> bool:
+    """Whether nothing could be answered under this id; then its extension is told in its diagnostics."""
+    if len(id) <= MAX_ID:
+        return False
+    message = f"{what} with an id of {len(id)} characters, of {MAX_ID} allowed: ignored"
+    instance.report(Code.FRAME_INVALID, Severity.WARNING, message)
+    return True
 
 
 def _refuse(instance: Instance, id: str, error: HostError) -> None:

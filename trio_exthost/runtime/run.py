@@ -16,13 +16,15 @@ from trio_exthost.hooks import Event, HookEvent
 from trio_exthost.policy import Verdict
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.occasion import Occasion
-from trio_exthost.runtime.results import clean_text
+from trio_exthost.runtime.results import clean_text, cut_text
 from trio_exthost.runtime.run_points import RunPoints
 from trio_exthost.runtime.text import AssistantText
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.session import Session
     from trio_exthost.runtime.toolcall import ToolCall
+
+_MAX_ERROR = 16 * 1024  # bytes of what is told of an error
 
 
 @attrs.frozen
@@ -96,7 +98,7 @@ class Run(RunPoints):
                     self.session.emit(Event.SUBAGENT_STOP, {**about, **outcome})
                 if isinstance(error, Exception):
                     message = outcome.get("error", "")
-                    self.observe(HookEvent.RUN_ERROR, {"category": outcome["status"], "message": clean_text(message)})
+                    self.observe(HookEvent.RUN_ERROR, {"category": outcome["status"], "message": message})
                 else:
                     self.observe(HookEvent.RUN_ENDED, {"outcome": outcome})
                 self.observe(HookEvent.RUN_SETTLED, {"outcome": outcome})
@@ -281,7 +283,7 @@ class Run(RunPoints):
             if outcome is None:
                 outcome = {"status": compaction.status}
                 if compaction.error:
-                    outcome["error"] = compaction.error
+                    outcome["error"] = cut_text(clean_text(compaction.error), _MAX_ERROR)
             compaction.status = outcome["status"]
             self.emit(Event.POST_COMPACT, {**about, **outcome})
             worked = outcome["status"] == "completed"
@@ -294,5 +296,5 @@ def _failure(exc: BaseException) -> dict[str, str]:
     if isinstance(exc, trio.TooSlowError):
         return {"status": "timed_out", "error": "timed out"}
     if isinstance(exc, Exception):
-        return {"status": "failed", "error": f"{type(exc).__name__}: {exc}"}
+        return {"status": "failed", "error": cut_text(clean_text(f"{type(exc).__name__}: {exc}"), _MAX_ERROR)}
     return {"status": "cancelled"}

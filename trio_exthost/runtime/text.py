@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.errors import PayloadError
 from trio_exthost.hooks import Event, HookEvent
 from trio_exthost.policy import Verdict
 from trio_exthost.policy.settings import Stream
@@ -34,6 +36,7 @@ class AssistantText:
         self._pieces: list[str] = []
         self._shown: list[str] = []
         self._deltas = Deltas(run, message_id)
+        self._stream = f"message {run.id} {message_id}"  # another run may have a message of that id
         self._is_finished = False
 
     @property
@@ -65,7 +68,7 @@ class AssistantText:
     def close(self) -> None:
         """Nothing more comes, finished or not."""
         self._is_finished = True
-        self.run.session.observing.streams.end(self.message_id)
+        self.run.session.observing.streams.end(self._stream)
 
     def _body(self, text: str) -> dict[str, Any]:
         return {"role": "assistant", "content": text, "id": self.message_id}
@@ -107,12 +110,15 @@ class AssistantText:
         return text
 
     def _tell_update(self) -> None:
-        if not self._is_finished:
-            text = cut_text(self.shown, self.run.session.host.config.limits.event_body_bytes)
-            self._tell(
-                HookEvent.MESSAGE_UPDATE,
-                {"message": self._body(text), "update_kind": "text"},
-                stream=self.message_id,
+        if self._is_finished:
+            return
+        host = self.run.session.host
+        body = self._body(cut_text(self.shown, host.config.limits.event_body_bytes))
+        try:
+            self._tell(HookEvent.MESSAGE_UPDATE, {"message": body, "update_kind": "text"}, stream=self._stream)
+        except PayloadError as exc:  # nobody else would hear of it: the flusher calls this
+            host.report(
+                Code.EVENTS_DROPPED, Severity.WARNING, f"message_update: {exc.message}", session=self.run.session
             )
 
     def _is_held_back(self) -> bool:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import trio
 
+from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import read_tool_answer
-from trio_exthost.errors import MalformedReply
+from trio_exthost.errors import MalformedReply, PayloadError
 from trio_exthost.hooks import Batch, HookEvent
-from trio_exthost.runtime.bodies import result_body
+from trio_exthost.runtime.bodies import fitting, result_body
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.occasion import Occasion
-from trio_exthost.runtime.results import ToolResult, ToolStatus, cut_text, from_blocks
+from trio_exthost.runtime.results import ToolResult, ToolStatus, clean_text, cut_text, from_blocks
 from trio_exthost.runtime.tools import Progress
 from trio_exthost.runtime.views import HookMember
 
@@ -30,6 +31,9 @@ class Execution:
         self._session = call.session
         self._about: dict[str, Any] = {"tool_call": {"id": call.tool_id, "name": call.name}, "tool_name": call.name}
         self._progress: dict[str, Any] = {}
+        run_id = call.run.id if call.run is not None else ""
+        self._stream = f"tool call {run_id} {call.tool_id}"  # another run may have a call of that id
+        self._is_over = False
 
     def _tell(self, event: HookEvent, payload: dict[str, Any], *, stream: str = "") -> None:
         if not self._session.is_closed:
@@ -43,29 +47,37 @@ class Execution:
 
     def progressed(self, progress: Progress) -> None:
         """Tells `tool_execution_update`: all that is known so far, its output cut to what an event may hold."""
-        if not self._session.views.observers.get(HookEvent.TOOL_EXECUTION_UPDATE):
+        if self._is_over or not self._session.views.observers.get(HookEvent.TOOL_EXECUTION_UPDATE):
             return
-        known = self._progress
+        known, limit = self._progress, self._session.host.config.limits.event_body_bytes
         if progress.text is not None:
-            known["text"] = progress.text
+            known["text"] = cut_text(clean_text(progress.text), limit)
         if progress.fraction is not None:
             known["fraction"] = progress.fraction
         if progress.output and not known.get("truncated"):
-            limit = self._session.host.config.limits.event_body_bytes
-            output = known.get("output", "") + progress.output
+            output = known.get("output", "") + clean_text(progress.output)
             known["output"] = cut_text(output, limit)
             if len(known["output"]) < len(output):
                 known["truncated"] = True
-        self._tell(HookEvent.TOOL_EXECUTION_UPDATE, {"update": dict(known)}, stream=self._call.tool_id)
+        self._tell(HookEvent.TOOL_EXECUTION_UPDATE, {"update": dict(known)}, stream=self._stream)
 
     def ended(self, result: ToolResult) -> None:
         """Tells `tool_execution_end`; also of one that was cancelled."""
-        self._session.observing.streams.end(self._call.tool_id)
+        self._is_over = True  # a tool may go on telling of its progress
+        self._session.observing.streams.end(self._stream)
         body = {"result": result_body(result), "is_error": result.is_error}
-        self._tell(HookEvent.TOOL_EXECUTION_END, body)
+        self._tell(HookEvent.TOOL_EXECUTION_END, dict(fitting(body, self._session.host.config.limits)))
 
     async def transformed(self, result: ToolResult) -> ToolResult:
-        """The result as the hooks of `tool_result` leave it."""
+        """The result as the hooks of `tool_result` leave it; as it is where it does not fit into a frame."""
+        try:
+            return await self._transformed(result)
+        except PayloadError as exc:
+            message = f"tool_result: nobody was asked about the result of {self._call.name!r}: {exc.message}"
+            self._session.host.report(Code.POLICY_DECIDED, Severity.WARNING, message, session=self._session)
+            return result
+
+    async def _transformed(self, result: ToolResult) -> ToolResult:
         session, call = self._session, self._call
         views = session.views
         if not views.asked(HookEvent.TOOL_RESULT, **where(call.run)) and not views.observers.get(HookEvent.TOOL_RESULT):

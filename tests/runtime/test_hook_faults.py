@@ -1,0 +1,80 @@
+"""What hooks and agents do wrong, or at the wrong moment: the smallest input of each fault that was found."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from runtime.fakes import codes
+from runtime.hookers import hooker, observed
+from runtime.test_hook_chain import hooked
+
+from trio_exthost import AgentRef, Progress, SimpleTool
+
+BIG = "x" * 5_000_000
+
+
+async def test_what_is_told_of_a_failed_run_can_always_be_sent_and_its_own_error_leaves_it(
+    tmp_path, autojump_clock
+) -> None:
+    program = hooker({"event": "run_settled"}, {"event": "compaction_failed"}, events=["subagent_stop"])
+    async with hooked(tmp_path, {"a": program}) as (session, guests):
+        for text in ("bad \udc80", BIG):
+            with (
+                pytest.raises(ArithmeticError),
+                session.open_run(agent=AgentRef("x")) as run,
+                run.compaction(message_count=1, token_estimate=1),
+            ):
+                raise ArithmeticError(text)
+        await trio.testing.wait_all_tasks_blocked()
+        outcomes = [frame["payload"]["outcome"]["error"] for frame in observed(guests["a"], "run_settled")]
+        assert outcomes[0].startswith("ArithmeticError: bad ")
+        assert len(outcomes[1]) == 16 * 1024
+
+
+@pytest.mark.parametrize("event", ["tool_execution_end", "tool_execution_update", "tool_result"])
+async def test_a_result_larger_than_a_frame_is_the_agents_all_the_same(tmp_path, autojump_clock, event) -> None:
+    async def tool(_arguments, context):
+        context.send_progress(Progress(BIG, 0.5, BIG))
+        return BIG
+
+    async with hooked(tmp_path, {"a": hooker({"event": event})}, tools=[SimpleTool("x", "", {}, tool)]) as (session, _):
+        with session.open_run() as run:
+            async with run.tool_call("t", "x", {}) as call:
+                assert (await call.execute()).text == BIG
+
+
+async def test_progress_after_the_end_of_a_call_opens_no_stream(tmp_path, autojump_clock) -> None:
+    contexts = []
+
+    async def tool(_arguments, context):
+        contexts.append(context)
+        return "done"
+
+    program = hooker({"event": "tool_execution_update"})
+    async with hooked(tmp_path, {"a": program}, tools=[SimpleTool("x", "", {}, tool)]) as (session, _):
+        with session.open_run() as run:
+            async with run.tool_call("t", "x", {}) as call:
+                await call.execute()
+        contexts[0].send_progress(Progress("late", 0.5, ""))
+        assert len(session.observing.streams) == 0
+
+
+async def test_messages_of_one_id_in_two_runs_are_two_streams(tmp_path, autojump_clock) -> None:
+    async with hooked(tmp_path, {"a": hooker({"event": "message_update"})}) as (session, guests):
+        with session.open_run() as one, session.open_run() as other:
+            async with one.assistant_text("m") as first, other.assistant_text("m") as second:
+                await first.feed("of the first")
+                await second.feed("of the second")
+                await trio.testing.wait_all_tasks_blocked()
+        told = [frame["payload"]["message"]["content"] for frame in observed(guests["a"])]
+        assert sorted(told) == ["of the first", "of the second"]
+
+
+async def test_an_update_that_cannot_be_sent_ends_nobody(tmp_path, autojump_clock) -> None:
+    async with hooked(tmp_path, {"a": hooker({"event": "message_update"})}) as (session, _):
+        with session.open_run() as run:
+            async with run.assistant_text("m\udc80") as text:
+                assert await text.feed("hi") == "hi"
+                await trio.testing.wait_all_tasks_blocked()
+        assert "events_dropped" in codes(session.host)
