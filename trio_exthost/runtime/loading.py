@@ -293,4 +293,8 @@ class Loader:
 
     def _latest(self, candidate: Candidate) -> Instance | None:
         instance = self._running.get(candidate.name) or self._gone.get(candidate.name)
-        return instance if instance is not None and instance.candidate.directory == candidate.directory else None
+        if instance is None or instance.candidate.directory != candidate.directory:
+            return None
+        here = [each.status.value for each in self._candidates if each.directory == candidate.directory]
+        is_another = "effective" in here and candidate.status.value != "effective"  # one directory, found twice
+        return None if is_another else instance

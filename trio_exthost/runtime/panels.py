@@ -151,7 +151,7 @@ class Panels:
     def close_all_of(self, instance: Instance) -> None:
         """The extension is gone, its panels with it."""
         self._held.pop(instance, None)
-        for panel_id in [id for id, panel in self._open.items() if panel.instance is instance]:  # noqa: A001 - the wire's word
+        for panel_id in reversed([id for id, panel in self._open.items() if panel.instance is instance]):  # noqa: A001 - the wire's word
             self.close_by_extension(instance, panel_id)
 
     def _refuse(self, instance: Instance, why: str) -> None:
