@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import msgspec
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import HostError, PayloadError, StateError
 from trio_exthost.hooks import DURABLE
+from trio_exthost.runtime.brokered import Brokered
+from trio_exthost.runtime.turns import Turns
 from trio_exthost.wire import effects_to_extension as outbound
 from trio_exthost.wire.values import ABSENT, ErrorDetail
 
@@ -37,18 +38,6 @@ class BrokerRefused(HostError):
     """An operation is refused; `code` is a word of the wire."""
 
 
-@attrs.define(eq=False)
-class Brokered:
-    """An invocation, as long as it may use capabilities, and what it has written so far."""
-
-    operations: int = 0
-    pending: list[Mapping[str, Any]] = attrs.field(factory=list)
-    """Durable actions, as if they stood in its answer, in front of the answer's own."""
-    memory: dict[str, Any] = attrs.field(factory=dict)
-    """Changes of the memory: key to encoded value, or to that it is deleted."""
-    clears_memory: bool = False
-
-
 class Brokers:
     """The open invocations of one instance, and its memory."""
 
@@ -57,6 +46,8 @@ class Brokers:
         self._instance = instance
         self._open: dict[str, Brokered] = {}
         self._memory: dict[str, bytes] = {}
+        self.turns: Turns = Turns()
+        """The order of what it stores."""
 
     @contextmanager
     def invocation(self) -> Iterator[Callable[[str], Brokered]]:
@@ -263,9 +254,9 @@ def commit(instance: Instance, id: str, space: str, actions: tuple[Mapping[str, 
     async def store() -> None:
         try:
             if space == "session":
-                committed = await persistence.commit(instance, checked)
+                committed = await persistence.commit(instance, checked, turn)
             else:
-                committed = await persistence.commit_shared(instance, checked)
+                committed = await persistence.commit_shared(instance, checked, turn)
         except HostError as exc:
             _refuse(instance, id, exc)
         else:
@@ -274,10 +265,12 @@ def commit(instance: Instance, id: str, space: str, actions: tuple[Mapping[str, 
             except PayloadError:
                 instance.post(outbound.StateResult(id, ok=True, revision=committed.revision))
         finally:
+            turn.end()
             instance.commits -= 1
 
     assert instance.nursery is not None
     instance.commits += 1
+    turn = instance.brokers.turns.take(space)
     instance.nursery.start_soon(store, name=f"commit of {instance.name}")
 
 

@@ -53,7 +53,10 @@ class Committer:
         self._ended = trio.Event()
 
     async def submit(
-        self, operation: Operation, on_stored: Callable[[Outcome], None] = lambda _outcome: None
+        self,
+        operation: Operation,
+        on_stored: Callable[[Outcome], None] = lambda _outcome: None,
+        on_queued: Callable[[], None] = lambda: None,
     ) -> Committed | Position:
         """Have something stored, and wait until it is.
 
@@ -62,6 +65,7 @@ class Committer:
         Args:
           operation: What.
           on_stored: Called once it is stored, before anything that was asked for later counts; not where it was refused.
+          on_queued: Called at once, when whatever is asked for from then on counts later.
 
         Raises:
           StateError: It was refused, or could not be stored; nothing of it counts.
@@ -73,6 +77,7 @@ class Committer:
             raise StoreFailed(f"{MAX_WAITING} batches wait to be stored already", code="resource_limit")
         waiting = _Waiting(operation, on_stored)
         self._waiting.append(waiting)
+        on_queued()
         self._poke()
         try:
             await waiting.settled.wait()

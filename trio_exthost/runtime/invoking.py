@@ -18,7 +18,7 @@ from trio_exthost.effects import EffectRecord
 from trio_exthost.errors import CallError, ClosedError, MalformedReply, RemoteError, StateError
 from trio_exthost.hooks import DURABLE, MAX_ACTIONS, Batch, Contract, read_batch
 from trio_exthost.runtime import acting
-from trio_exthost.runtime.brokers import Brokered
+from trio_exthost.runtime.brokered import Brokered
 from trio_exthost.runtime.calls import CancelReason as CallCancelReason
 from trio_exthost.runtime.calls import Request, call
 from trio_exthost.runtime.patience import Patience
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Session
+    from trio_exthost.runtime.turns import Turn
     from trio_exthost.state import Action as StateAction
 
 
@@ -86,11 +87,21 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
       MalformedReply: A part of the answer is not usable, so nothing of it was applied.
       CallError: As `calls.call`; with the code of the refusal where what it stores could not be stored.
     """
+    brokered: list[Brokered] = []
+    try:
+        answer = await _ask(instance, invoked, patience, brokered)
+        return await _store(instance, invoked, answer) if isinstance(answer, _ToStore) else answer
+    finally:
+        for each in brokered:
+            each.end()
+
+
+async def _ask(instance: Instance, invoked: Invoked, patience: Patience, brokered: list[Brokered]) -> Any:
+    """Send it, and wait for a usable answer; `brokered` gets what the invocation writes meanwhile."""
     registration_id = invoked.record.registration.value.registration_id
     envelope = envelope_for(instance, invoked)
     deadline_ms = math.ceil(patience.limit_s * 1000)
     run_id = invoked.run.id if invoked.run is not None else ""
-    brokered: list[Brokered] = []
     with (
         instance.questions.invocation(patience, run_id=run_id, tool_call_id=invoked.tool_call_id) as asker,
         instance.brokers.invocation() as begin,
@@ -107,7 +118,7 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
             asker.end(f"the invocation is given up ({reason})")
             return outbound.Cancel(id, CancelReason(reason), math.ceil(grace_s * 1000))
 
-        answer = await call(
+        return await call(
             instance,
             Request(
                 make_frame=lambda id: outbound.Invoke(id, registration_id, envelope, deadline_ms),
@@ -123,9 +134,6 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
             ),
             patience,
         )
-    if isinstance(answer, _ToStore):
-        return await _store(instance, invoked, answer)
-    return answer
 
 
 @attrs.frozen(eq=False)
@@ -135,6 +143,7 @@ class _ToStore:
     value: Any
     actions: tuple[StateAction, ...]
     do: Callable[[], None]
+    turn: Turn
 
 
 async def _store(instance: Instance, invoked: Invoked, answer: _ToStore) -> Any:
@@ -142,7 +151,9 @@ async def _store(instance: Instance, invoked: Invoked, answer: _ToStore) -> Any:
     limit_s = instance.deadlines.commit_s
     try:
         with trio.fail_after(limit_s):
-            await instance.session.persistence.commit(instance, answer.actions, lambda _outcome: answer.do())
+            await instance.session.persistence.commit(
+                instance, answer.actions, answer.turn, lambda _outcome: answer.do()
+            )
     except trio.TooSlowError:
         raise CallError(
             f"{invoked.what}: what it stores was not on the disk within {limit_s:g} s; it may be later",
@@ -229,7 +240,7 @@ def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult, br
         acting.act(instance, batch, run=invoked.run)
 
     if actions:
-        return _ToStore(value, actions, do)
+        return _ToStore(value, actions, do, brokered.take_turn(instance.brokers.turns))
     do()
     return value
 

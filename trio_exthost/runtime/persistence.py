@@ -19,6 +19,7 @@ from trio_exthost.runtime.committing import Committer
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.session import Session
+    from trio_exthost.runtime.turns import Turn
     from trio_exthost.state import Action, Committed, Compaction, Placement, Projection, StateStores
     from trio_exthost.state.session_state import Outcome
 
@@ -153,19 +154,22 @@ class Persistence:
         self,
         instance: Instance,
         actions: tuple[Action, ...],
+        turn: Turn,
         on_stored: Callable[[Outcome], None] = lambda _outcome: None,
     ) -> Committed:
-        """Store a batch in the session's space; as `Committer.submit`. The actions were checked."""
+        """Store a batch in the session's space, when it is its turn; as `Committer.submit`. The actions were checked."""
         from trio_exthost.state import Commit  # noqa: PLC0415 - only with state
 
+        await turn.wait()
         committer = await self.open()
         schema = instance.registrant.state_schema
         assert schema is not None, "checked with the actions"
         commit = Commit(extension=instance.name, schema=schema, actions=actions, sequence=self._session.next_sequence())
-        return await committer.submit(commit, on_stored)  # type: ignore[return-value]
+        return await committer.submit(commit, on_stored, turn.end)  # type: ignore[return-value]
 
-    async def commit_shared(self, instance: Instance, actions: tuple[Action, ...]) -> Committed:
-        """Store a batch in the space that all sessions share; one at a time for each extension, in their order."""
+    async def commit_shared(self, instance: Instance, actions: tuple[Action, ...], turn: Turn) -> Committed:
+        """Store a batch in the space that all sessions share, when it is its turn; one at a time for each extension."""
+        await turn.wait()
         schema, sequence = instance.registrant.state_schema, self._session.next_sequence()
         assert schema is not None, "checked with the actions"
         stores = self._stores_now()

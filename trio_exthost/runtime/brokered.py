@@ -1,0 +1,38 @@
+"""What one invocation has written so far, until it has ended well or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from trio_exthost.runtime.turns import Turn, Turns
+
+
+@attrs.define(eq=False)
+class Brokered:
+    """An invocation, as long as it may use capabilities, and what it has written so far."""
+
+    operations: int = 0
+    pending: list[Mapping[str, Any]] = attrs.field(factory=list)
+    """Durable actions, as if they stood in its answer, in front of the answer's own."""
+    memory: dict[str, Any] = attrs.field(factory=dict)
+    """Changes of the memory: key to encoded value, or to that it is deleted."""
+    clears_memory: bool = False
+    turn: Turn | None = None
+    """Of what its answer stores."""
+    has_ended: bool = False
+
+    def take_turn(self, turns: Turns) -> Turn:
+        """Its answer is there, and stores something."""
+        self.turn = turns.take("session")
+        if self.has_ended:  # nobody would end it
+            self.turn.end()
+        return self.turn
+
+    def end(self) -> None:
+        """Nobody waits for it any more."""
+        self.has_ended = True
+        if self.turn is not None:
+            self.turn.end()
