@@ -6,7 +6,8 @@ import pytest
 import trio
 import trio.testing
 from runtime.fakes import codes
-from runtime.hookers import hooker, observed
+from runtime.hookers import action, gate, hooker, observed
+from runtime.test_durable_faults import write_all
 from runtime.test_hook_chain import hooked
 
 from trio_exthost import AgentRef, Progress, SimpleTool
@@ -78,3 +79,65 @@ async def test_an_update_that_cannot_be_sent_ends_nobody(tmp_path, autojump_cloc
                 assert await text.feed("hi") == "hi"
                 await trio.testing.wait_all_tasks_blocked()
         assert "events_dropped" in codes(session.host)
+
+
+@pytest.mark.parametrize("dispose", [[], [99]])
+async def test_an_outcome_in_an_answer_that_is_refused_does_not_count(tmp_path, autojump_clock, dispose) -> None:
+    def reply(event, payload):
+        return {"dispose": dispose, **action("emit_command_outcome", outcome={"status": "success"})}
+
+    async with hooked(tmp_path, {"a": hooker({"event": "input"}, reply=reply)}) as (session, _):
+        with session.open_run() as run:
+            assert ((await run.input("hi")).outcome is None) == bool(dispose)
+
+
+async def change_during_the_chain(tmp_path, *frames):
+    """A gate that consents and then sends these; another one changes the arguments, so it would be asked once more."""
+
+    async def program(guest):
+        guest.greet(capabilities=["effects"], ready=False)
+        guest.send(type="register", registration_id=1, kind="hook", descriptor={"event": "tool_call"})
+        guest.send(type="ready")
+        while (frame := await guest.frame())["type"] != "shutdown":
+            if frame["type"] == "invoke":
+                guest.send(type="invoke_result", id=frame["id"], **gate("allow"))
+                for each in frames:
+                    guest.send(**each)
+
+    rewriter = hooker({"event": "tool_call"}, reply=lambda *_: action("replace_arguments", arguments={"n": 2}))
+    async with hooked(tmp_path, {"a": program, "b": rewriter}) as (session, guests):
+        await session.intercept("tool_call", {"tool_id": "t", "tool_name": "x", "tool_args": {}})
+        return [frame["registration_id"] for frame in guests["a"].received if frame["type"] == "invoke"]
+
+
+async def test_a_hook_that_has_gone_is_asked_no_more_also_in_the_same_chain(tmp_path, autojump_clock) -> None:
+    dispose = {"type": "dispose", "registration_id": 1}
+    assert await change_during_the_chain(tmp_path, dispose) == [1]
+    again = {"type": "register", "registration_id": 2, "kind": "hook", "descriptor": {"event": "tool_call"}}
+    assert await change_during_the_chain(tmp_path, dispose, again) == [1, 2]
+
+
+async def test_what_a_hook_wants_to_be_asked_about_is_looked_at_when_its_turn_comes(tmp_path, autojump_clock) -> None:
+    descriptor = {"event": "tool_call", "payload_schema": {"required": ["never"]}}
+    assert await change_during_the_chain(
+        tmp_path, {"type": "update", "registration_id": 1, "descriptor": descriptor}
+    ) == [1]
+
+
+async def test_a_value_that_grows_beyond_a_frame_is_the_fault_of_who_makes_it_grow(tmp_path, autojump_clock) -> None:
+    async def program(guest):
+        guest.greet(capabilities=["effects"], ready=False)
+        for number in (1, 2, 3):
+            guest.send(type="register", registration_id=number, kind="hook", descriptor={"event": "before_run"})
+        guest.send(type="ready")
+        message = {"role": "user", "content": "x" * 3_000_000}
+        while (frame := await guest.frame())["type"] != "shutdown":
+            if frame["type"] == "invoke":
+                answer = action("patch_run_context", messages=[message])
+                await write_all(guest, type="invoke_result", id=frame["id"], **answer)
+
+    async with hooked(tmp_path, {"a": program, "b": hooker({"event": "before_run"})}) as (session, _):
+        with session.open_run() as run:
+            begun = await run.begin()
+        assert len(begun.messages) == 1
+        assert [each.kind.value for each in begun.verdict.steps] == ["rewrote", "failed", "failed", "allowed"]

@@ -16,11 +16,12 @@ from trio_exthost.policy import Answer, Chain, Failure, Outcome, StepKind, Verdi
 from trio_exthost.policy.rules import MemberKind
 from trio_exthost.runtime.calls import Request, call
 from trio_exthost.runtime.guards import Absent, way_out
-from trio_exthost.runtime.heirs import heir_of
+from trio_exthost.runtime.heirs import as_it_stands, heir_of
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.invoking import Invoked, invoke
 from trio_exthost.runtime.occasion import POINTS, Occasion, check_payload, shown_to_hooks
 from trio_exthost.runtime.patience import Patience
+from trio_exthost.runtime.replacements import answer_from, check_size
 from trio_exthost.runtime.views import HookMember, Member
 from trio_exthost.wire import from_extension, to_extension
 from trio_exthost.wire.words import DecisionKind
@@ -43,7 +44,7 @@ async def intercept(session: Session, occasion: Occasion) -> Verdict:
         return Verdict(event, Outcome.ALLOW, payload, payload, run_id=occasion.id_of_run, is_dry=occasion.is_dry)
     check_payload(occasion, living)
     begun = trio.current_time()
-    asking = Asking(session, occasion)
+    asking = Asking(session, occasion, living)
     chain: Chain[Member | Absent] = Chain(asking.point, payload, _in_order(living, absent))
     while not occasion.stop() and (member := chain.next_member()) is not None:
         await asking.take_turn(chain, member)
@@ -105,16 +106,18 @@ def _report_ignored_rewrites(verdict: Verdict, members: Sequence[Member]) -> Non
 class Asking:
     """One pass at a point: the time that is left, and what the policy says of who gives no usable answer."""
 
-    def __init__(self, session: Session, occasion: Occasion) -> None:
+    def __init__(self, session: Session, occasion: Occasion, members: Sequence[Member] = ()) -> None:
         """Begin: the chain's time runs from now."""
         self.point: InterceptPoint = POINTS[occasion.event]
         self._occasion = occasion
         self._session = session
+        self._members = members
         self._policy = session.host.policy
         self._tool = occasion.payload.get("tool_name") if self.point.event == Event.TOOL_CALL else None
         self._budget = Patience(session.host.config.deadlines.chain_s)
         self.unaware: dict[str, None] = {}
         """Who was asked in a protocol that knows no dry run, in order."""
+        self._is_rewritten = False
         self.has_waited: bool = False
         """Whether anybody was waited for."""
 
@@ -127,6 +130,7 @@ class Asking:
         if self._occasion.origin and member.name == self._occasion.origin:
             chain.skip(StepKind.OWN_CALL)
             return
+        member = as_it_stands(self._session, member)
         if not isinstance(member, HookMember):
             self.unaware[member.name] = None
         elif not self.concerns(member, chain.payload):
@@ -135,6 +139,7 @@ class Asking:
         self.has_waited = True
         asked = trio.current_time()
         answer = await self.ask(member, chain.payload)
+        self._is_rewritten = self._is_rewritten or (isinstance(answer, Answer) and answer.replaces)
         chain.answer(answer, trio.current_time() - asked)
 
     def answer_for(self, member: Absent) -> Failure:
@@ -158,11 +163,11 @@ class Asking:
         return schema is None or not schema.explain(shown_to_hooks(self._occasion, payload))
 
     async def ask(self, member: Member, payload: Mapping[str, Any]) -> Answer | Failure:
-        """One member's answer, or that of whoever has taken over from it; or why there is none and what the policy says."""
+        """One member's answer, or that of who takes part in its place; or why there is none and what the policy says."""
         while True:
-            heir = heir_of(self._session, member, self.point.event, payload, self._occasion.run)
+            heir = heir_of(self._session, member, self.point.event, payload, self._occasion.run, self._members)
             if heir is None:
-                return Answer(reason="it was reloaded, and does not take part here any more")
+                return Answer(reason="it does not take part here any more")
             if isinstance(heir, Absent):
                 return self.answer_for(heir)
             try:
@@ -181,14 +186,17 @@ class Asking:
         try:
             if isinstance(member, HookMember):
                 return await self._invoke(member, payload, patience)
-            return await self._intercept(member, payload, patience)
+            answer = await self._intercept(member, payload, patience)
+            check_size(answer, self.point, payload, member)
+            return answer
         except CallTimedOut:
             return self._failed(member, StepKind.TIMED_OUT, f"gave no answer within {seconds:.3g} s")
         except Overloaded as exc:
             return self._failed(member, StepKind.OVERLOADED, f"reads too slowly: {exc.message}")
-        except PayloadError:
-            # The embedder's payload, not the member's fault: the caller is told.
-            raise
+        except PayloadError as exc:
+            if not self._is_rewritten:
+                raise  # the embedder's payload, not the member's fault: the caller is told
+            return self._failed(member, StepKind.FAILED, f"was not asked about what others made of it: {exc.message}")
         except MalformedReply as exc:
             return self._failed(member, StepKind.FAILED, exc.message)
         except CallError as exc:
@@ -203,7 +211,7 @@ class Asking:
             make_frame=lambda id: to_extension.EventIntercept(id, event, payload),
             expected=from_extension.EventInterceptResponse.TYPE,
             what=f"interception of {event}",
-            accept=lambda frame: _answer_from(frame, self.point, member),
+            accept=lambda frame: answer_from(frame, self.point, member),
         )
         answer: Answer = await call(member, request, patience)
         return answer
@@ -212,19 +220,28 @@ class Asking:
         hook, occasion = member.hook, self._occasion
         is_policy = member.record.registration.kind is EffectKind.REQUEST_POLICY
         what = "a request policy" if is_policy else f"a {hook.hook_class.value} of {hook.event.value}"
+        batches: list[Batch] = []
+
+        def read(batch: Batch) -> Answer:
+            answer = self._answer_of(member, payload, batch, what)
+            check_size(answer, self.point, payload, member.instance)
+            batches.append(batch)
+            return answer
+
         invoked = Invoked(
             record=member.record,
             event="policy" if is_policy else hook.event.value,
             payload=shown_to_hooks(self._occasion, payload),
             what=what,
             contract=hook.contract,
-            read=lambda batch: self._answer_of(member, payload, batch, what),
+            read=read,
             run=occasion.run,
             message_id=occasion.message_id,
             tool_call_id=occasion.tool_call_id,
             is_dry=occasion.is_dry,
         )
         answer: Answer = await invoke(member.instance, invoked, patience)
+        occasion.took(batches[-1])
         return answer
 
     def _answer_of(self, member: HookMember, payload: Mapping[str, Any], batch: Batch, what: str) -> Answer:
@@ -233,7 +250,7 @@ class Asking:
         Raises:
           MalformedReply: It replaces the value by something that cannot stand there.
         """
-        self._occasion.take(member, batch)
+        self._occasion.check(member, batch)
         decision = batch.decision
         reason, code = (decision.message, decision.code) if decision is not None else ("", "")
         if decision is not None and decision.kind in (DecisionKind.DENY, DecisionKind.CANCEL):
@@ -278,24 +295,3 @@ def _kind_of(member: Member) -> MemberKind:
     if not isinstance(member, HookMember):
         return MemberKind.INTERCEPTOR
     return MemberKind.GATE if member.hook.hook_class is HookClass.GATE else MemberKind.TRANSFORM
-
-
-def _answer_from(frame: from_extension.EventInterceptResponse, point: InterceptPoint, member: Instance) -> Answer:
-    """The answer of a frame.
-
-    Raises:
-      MalformedReply: It replaces the value by something that cannot stand there.
-    """
-    if (frame.block and point.can_block) or point.answer_key is None:
-        return Answer(block=frame.block and point.can_block, reason=frame.reason)
-    replacement = getattr(frame, point.answer_key)
-    if replacement is None or (not replacement and not point.empty_replaces):
-        return Answer(reason=frame.reason)
-    if not isinstance(replacement, point.kind):
-        raise MalformedReply(
-            f"gave {point.answer_key} that is no {point.kind.__name__}: {replacement!r:.80}", extension=member.name
-        )
-    limit = member.limits.system_prompt_bytes
-    if point.event == "before_agent_start" and len(str(replacement).encode()) > limit:
-        raise MalformedReply(f"gave a system prompt of more than {limit} bytes", extension=member.name)
-    return Answer(reason=frame.reason, replaces=True, replacement=replacement)

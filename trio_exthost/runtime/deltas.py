@@ -148,7 +148,7 @@ class Deltas:
             payload=payload,
             run=self._run,
             message_id=self._message_id,
-            take=lambda _member, batch: told.append(batch),
+            took=told.append,
         )
         asking = Asking(self._run.session, occasion)
         text = str(payload["text"])

@@ -64,8 +64,10 @@ class Occasion:
     """Who is asked before everybody else: request policies."""
     stop: Callable[[], bool] = lambda: False
     """Whether nobody more need be asked; looked at after each answer."""
-    take: Callable[[HookMember, Batch], None] = lambda _member, _batch: None
-    """Told each hook's actions, before the next is asked; raises `MalformedReply` where it cannot take them."""
+    check: Callable[[HookMember, Batch], None] = lambda _member, _batch: None
+    """Shown each hook's actions when they come; raises `MalformedReply` where they cannot be taken."""
+    took: Callable[[Batch], None] = lambda _batch: None
+    """Told them once they count, before the next is asked: an answer may still be refused as a whole."""
 
     @property
     def id_of_run(self) -> str:

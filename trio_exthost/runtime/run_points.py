@@ -121,14 +121,13 @@ class RunPoints:
         given = {"role": "user", "content": clean_text(message)} if isinstance(message, str) else dict(message)
         outcomes: list[CommandOutcome] = []
 
-        def take(member: HookMember, batch: Batch) -> None:
-            if batch.primary is not None and batch.primary.kind == "emit_command_outcome":
-                try:
-                    outcomes.append(outcome_of_answer(read_command_answer(batch.primary.fields["outcome"])))
-                except ValueError as exc:
-                    raise MalformedReply(f"emit_command_outcome: {exc}", extension=member.name) from exc
+        def took(batch: Batch) -> None:
+            if (outcome := _outcome_in(batch)) is not None:
+                outcomes.append(outcome)
 
-        verdict = await self.ask(HookEvent.INPUT, {"message": given}, take=take, stop=lambda: bool(outcomes))
+        verdict = await self.ask(
+            HookEvent.INPUT, {"message": given}, check=_check_outcome, took=took, stop=lambda: bool(outcomes)
+        )
         result = Input(verdict.value["message"], outcomes[0] if outcomes else None, verdict)
         if result.outcome is None:
             self.prompt_submitted(text_of(result.message), queued=queued, image_count=image_count)
@@ -241,6 +240,20 @@ class RunPoints:
         A person is asked where a gate wants that, so the outcome is allow or block.
         """
         return await self._gate(HookEvent.BEFORE_COMPACTION, {"algorithm": algorithm, "from_hook": from_hook})
+
+
+def _outcome_in(batch: Batch) -> CommandOutcome | None:
+    if batch.primary is None or batch.primary.kind != "emit_command_outcome":
+        return None
+    return outcome_of_answer(read_command_answer(batch.primary.fields["outcome"]))
+
+
+def _check_outcome(member: HookMember, batch: Batch) -> None:
+    """Refuse an outcome that is none."""
+    try:
+        _outcome_in(batch)
+    except ValueError as exc:
+        raise MalformedReply(f"emit_command_outcome: {exc}", extension=member.name) from exc
 
 
 def text_of(message: Mapping[str, Any]) -> str:

@@ -97,7 +97,7 @@ class Execution:
                 },
                 run=call.run,
                 tool_call_id=call.tool_id,
-                take=_check_result,
+                check=_check_result,
             )
         )
         value = verdict.value
