@@ -11,7 +11,9 @@ nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
 PYTHONS = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
-PURE = "trio_exthost/wire/*,trio_exthost/effects/*,trio_exthost/hooks/*,trio_exthost/policy/*"
+STORES = ("lease", "memory", "sqlite", "sqlite_extension", "sqlite_file", "sqlite_rows", "sqlite_session")
+STATE = sorted(each for each in Path("trio_exthost/state").glob("*.py") if each.stem not in STORES)
+PURE = ",".join([*(f"trio_exthost/{each}/*" for each in ("wire", "effects", "hooks", "policy")), *map(str, STATE)])
 
 
 @nox.session(python=PYTHONS)
@@ -59,6 +61,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/fanout.py", *(session.posargs or ["--quick"]))
     if not session.posargs:
         session.run("python", "benchmarks/ledger.py", "--quick")
+        session.run("python", "benchmarks/state.py", "--quick")
 
 
 @nox.session(python=PYTHONS[0], default=False)
@@ -66,8 +69,9 @@ def soak(session: nox.Session) -> None:
     """The property tests with many more examples."""
     session.install("-e", ".[test]")
     session.run(
-        "pytest", "tests/wire", "tests/effects", "tests/policy", "tests/runtime", env={"HYPOTHESIS_PROFILE": "soak"}
-    )
+        "pytest", "tests/wire", "tests/effects", "tests/policy", "tests/state", "tests/runtime",
+        env={"HYPOTHESIS_PROFILE": "soak", "EXTHOST_CRASHES": "200"},
+    )  # fmt: skip
 
 
 @nox.session(python=PYTHONS[0], default=False)
