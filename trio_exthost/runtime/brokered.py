@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -22,17 +22,17 @@ class Brokered:
     clears_memory: bool = False
     turn: Turn | None = None
     """Of what its answer stores."""
-    has_ended: bool = False
+    on_end: Callable[[], None] | None = None
+    """Called when nobody waits for it any more."""
 
     def take_turn(self, turns: Turns) -> Turn:
-        """Its answer is there, and stores something."""
+        """Its answer is there, and stores something. The invocation has not ended."""
         self.turn = turns.take("session")
-        if self.has_ended:  # nobody would end it
-            self.turn.end()
         return self.turn
 
     def end(self) -> None:
         """Nobody waits for it any more."""
-        self.has_ended = True
         if self.turn is not None:
             self.turn.end()
+        if self.on_end is not None:
+            self.on_end()

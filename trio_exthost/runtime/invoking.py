@@ -240,6 +240,9 @@ def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult, br
         acting.act(instance, batch, run=invoked.run)
 
     if actions:
+        if frame.dispose:  # what it registers next may be in the place of that
+            instance.registering.hold()
+            brokered.on_end = instance.registering.release
         return _ToStore(value, actions, do, brokered.take_turn(instance.brokers.turns))
     do()
     return value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.errors import RegistrationRefused
+from trio_exthost.errors import PayloadError, RegistrationRefused
 from trio_exthost.runtime.declarations import DeclarationFrame
 from trio_exthost.runtime.lifecycle import State
 from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame
@@ -27,6 +27,8 @@ class Registering:
         self._instance = instance
         self._staged: list[AnyRegistration] = []
         self._has_registered = False
+        self._holds = 0
+        """Answers that dispose of something, once what they store is on the disk: what came after them waits."""
         self._said_ready_early = False
         self._last_frame_at = 0.0
         self.is_complete: bool = False
@@ -40,7 +42,7 @@ class Registering:
         return self.is_complete and not self.is_auto
 
     def take(self, frame: AnyRegistration) -> None:
-        """A registration: effective at once where it is ready, staged where it will be."""
+        """A registration: effective at once where it is ready, staged where it will be, or where an answer is before it."""
         instance = self._instance
         self._last_frame_at = trio.current_time()
         if not self._has_registered:
@@ -48,7 +50,7 @@ class Registering:
             instance.poke()
         if instance.successor is not None:
             self._refuse(frame, instance.successor)
-        elif instance.state is State.READY or instance.health.is_half_open:
+        elif not self._holds and (instance.state is State.READY or instance.health.is_half_open):
             self._apply(frame)
         elif len(self._staged) < instance.limits.registrations:
             self._staged.append(frame)
@@ -74,6 +76,22 @@ class Registering:
         """What was staged takes effect, in its order."""
         for frame in self.take_staged():
             self._apply(frame)
+
+    def hold(self) -> None:
+        """What comes from now on waits for `release`: an answer that takes something back is not on the disk yet."""
+        self._holds += 1
+
+    def release(self) -> None:
+        """It is, or never will be: what has waited takes effect, in its order."""
+        self._holds -= 1
+        if self._holds:
+            return
+        for frame in self.take_staged():
+            try:
+                self.take(frame)
+            except PayloadError as exc:
+                message = f"a registration cannot be answered: {exc.message}"
+                self._instance.report(Code.FRAME_INVALID, Severity.WARNING, message)
 
     def _apply(self, frame: AnyRegistration) -> None:
         instance = self._instance
