@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.errors import CallError, StateError, StateRefused
+from trio_exthost.errors import CallError, ClosedError, StateError
 from trio_exthost.runtime.committing import Committer
 
 if TYPE_CHECKING:
@@ -49,14 +49,10 @@ class Persistence:
         self._make_stores = stores
         self._stores: StateStores | None = None
         self._committer: Committer | None = None
+        self._is_closed = False
         self._opening = trio.Lock()
         self._shared: dict[str, trio.Lock] = {}
         self._limiter = trio.CapacityLimiter(1)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the session's state is open."""
-        return self._committer is not None
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         """Run what blocks; at once where the stores are in memory."""
@@ -73,8 +69,11 @@ class Persistence:
         Raises:
           SessionBusy: Another host has it open.
           StateError: It cannot be opened; the next call tries again.
+          ClosedError: The session has ended.
         """
         async with self._opening:
+            if self._is_closed:  # nobody would close it again, and the host would wait for its committer
+                raise ClosedError("the session has ended; nothing more is stored")
             if self._committer is None:
                 from trio_exthost.state import SessionState  # noqa: PLC0415 - only with state
 
@@ -101,6 +100,7 @@ class Persistence:
         """Write what waits, and close. Shielded: where everything around is cancelled, nobody else would. Idempotent."""
         with trio.CancelScope(shield=True):
             async with self._opening:
+                self._is_closed = True
                 committer, self._committer = self._committer, None
             if committer is not None:
                 await committer.aclose()
@@ -230,7 +230,7 @@ class Persistence:
         """Bring an instance's state in order before anything of it runs; why that failed, or nothing."""
         try:
             await self.open()
-        except StateError as exc:
+        except (StateError, ClosedError) as exc:
             return exc.message + (f" ({exc.hint})" if exc.hint else "")
         return await self.migrate(instance)
 
@@ -269,10 +269,3 @@ class Persistence:
                 state, expected_revision=base.revision, to_schema=schema, sequence=sequence
             )
         )
-
-
-def refused(error: StateError) -> tuple[str, str]:
-    """Code and message of a refusal, as an extension is told."""
-    reason = error.reason if isinstance(error, StateRefused) else error.message
-    field = getattr(error, "field", "")
-    return error.code, (f"{field}: {reason}" if field else reason) + (f" ({error.hint})" if error.hint else "")

@@ -1,0 +1,54 @@
+"""Bounds and ends of what stores: too much waits, the session is over."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from runtime.test_durable_state import stored
+
+from trio_exthost import ClosedError
+from trio_exthost.errors import StoreFailed
+from trio_exthost.runtime import committing
+
+
+async def test_what_is_asked_for_after_the_end_is_refused_and_opens_nothing(tmp_path, autojump_clock) -> None:
+    async with stored(tmp_path) as (session, _):
+        committer = await session.persistence.open()
+    with pytest.raises(ClosedError):
+        await session.persistence.open()
+    with pytest.raises(ClosedError):
+        await session.persistence.advance("m1")
+    with pytest.raises(ClosedError):
+        await session.advance("m1")
+    with pytest.raises(ClosedError):
+        await committer.submit(None)
+
+
+async def test_more_than_may_wait_is_refused_and_the_others_are_stored(tmp_path, autojump_clock, monkeypatch) -> None:
+    monkeypatch.setattr(committing, "MAX_WAITING", 3)
+    refused = []
+
+    async def advance(session, number):
+        try:
+            await session.advance(f"m{number}")
+        except StoreFailed as exc:
+            refused.append(exc.code)
+
+    async with stored(tmp_path) as (session, _):
+        committer = await session.persistence.open()
+        gate, write = trio.Event(), committer._write
+
+        async def late(group):
+            await gate.wait()
+            await write(group)
+
+        monkeypatch.setattr(committer, "_write", late)
+        async with trio.open_nursery() as nursery:
+            for number in range(10):
+                nursery.start_soon(advance, session, number)
+            await trio.testing.wait_all_tasks_blocked()
+            gate.set()
+        # Those that the writer has taken do not wait any more.
+        assert 3 <= len(committer.state.tree.positions) - 1 == 10 - len(refused) <= 6
+        assert set(refused) == {"resource_limit"}
