@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 from cli.running import run
+from click.testing import CliRunner
 
+from trio_exthost.cli.group import exthost
 from trio_exthost.state import Advance, Checkout, Commit, SessionState, read_actions
 from trio_exthost.state.sqlite import SqliteStores
+from trio_exthost.state.sqlite_session import SqliteSessionStore
 
 
 def stores_of(home: Path) -> SqliteStores:
@@ -163,6 +166,31 @@ def test_many_keys_are_counted_not_printed(home: Path) -> None:
     assert "keys (100 of 160)" in text
     assert len(text.splitlines()) < 120
     assert len(shown(home, "show", "s1")["extensions"][0]["keys"]) == 160
+
+
+def test_the_last_of_many_events_are_printed_and_a_branch_without_anything_says_so(home: Path) -> None:
+    with opened(home) as state:
+        for number in range(120):
+            write(state, commit({**EVENT, "event_id": f"e{number}"}))
+        write(state, Advance("m1"))
+    shared(home, "void", {"kind": "delete_state", "key": "never there"})
+    lines = run(home, "state", "show", "s1", "--branch", "").stdout.splitlines()
+    assert "  events (the last 100 of 120)" in lines
+    assert [line.split()[0] for line in lines if "(done)" in line] == [f"e{number}" for number in range(20, 120)]
+    with opened(home, "empty") as state:
+        write(state, Advance("m1"))
+    assert "  nothing is stored here" in run(home, "state", "show", "empty").stdout.splitlines()
+    assert shown(home, "show", "void")["extensions"][0]["keys"] == []
+
+
+def test_room_that_cannot_be_given_back_is_a_warning(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    branched(home)
+    monkeypatch.setenv("EXTHOST_HOME", str(home))
+    monkeypatch.setattr(SqliteSessionStore, "_give_back", lambda _: "the disk is full")
+    done = CliRunner().invoke(exthost, ["state", "compact", "s1"])
+    assert (done.exit_code, done.stderr) == (0, "warning: the disk is full\n")
+    done = CliRunner().invoke(exthost, ["state", "compact", "s1", "--json"])
+    assert json.loads(done.stdout)["problem"] == "the disk is full"
 
 
 def test_what_an_extension_shares_is_shown_and_a_session_of_the_same_name_goes_first(home: Path) -> None:
