@@ -8,8 +8,9 @@ import trio.testing
 from runtime.test_durable_state import stored
 
 from trio_exthost import ClosedError
-from trio_exthost.errors import StoreFailed
+from trio_exthost.errors import PositionError, SessionBusy, StoreFailed
 from trio_exthost.runtime import committing
+from trio_exthost.state.sqlite import SqliteStores
 
 
 async def test_what_is_asked_for_after_the_end_is_refused_and_opens_nothing(tmp_path, autojump_clock) -> None:
@@ -52,3 +53,16 @@ async def test_more_than_may_wait_is_refused_and_the_others_are_stored(tmp_path,
         # Those that the writer has taken do not wait any more.
         assert 3 <= len(committer.state.tree.positions) - 1 == 10 - len(refused) <= 6
         assert set(refused) == {"resource_limit"}
+
+
+async def test_a_fork_of_an_entry_that_is_not_there_makes_no_session(tmp_path) -> None:
+    stores = SqliteStores(tmp_path / "state")
+    async with stored(tmp_path, stores=stores) as (session, _):
+        await session.advance("m1")
+        with pytest.raises(PositionError):
+            await session.fork("m9", "copy")
+        with pytest.raises(SessionBusy):
+            await session.fork("m1", session.id)
+        assert [each.name for each in stores.sessions()] == [session.id]
+        await session.fork("m1", "copy")
+        assert [each.name for each in stores.sessions()] == ["copy", session.id]

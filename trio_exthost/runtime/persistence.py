@@ -209,6 +209,7 @@ class Persistence:
         """See `Session.fork`."""
         committer = await self.open()
         stores = self._stores_now()
+        committer.state.tree.find(entry_id)  # before a file is made for the other session
 
         def copy() -> None:
             target = stores.open_session(session_id)
