@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import trio
 import trio.testing
-from runtime.test_durable_state import stored
+from runtime.test_durable_state import run, stored
 
 from trio_exthost import ClosedError
 from trio_exthost.errors import PositionError, SessionBusy, StoreFailed
-from trio_exthost.runtime import committing
+from trio_exthost.runtime import brokers, committing
 from trio_exthost.state.sqlite import SqliteStores
 
 
@@ -66,3 +66,13 @@ async def test_a_fork_of_an_entry_that_is_not_there_makes_no_session(tmp_path) -
         assert [each.name for each in stores.sessions()] == [session.id]
         await session.fork("m1", "copy")
         assert [each.name for each in stores.sessions()] == ["copy", session.id]
+
+
+async def test_what_was_deleted_from_the_memory_makes_room_at_once(tmp_path, autojump_clock, monkeypatch) -> None:
+    monkeypatch.setattr(brokers, "MAX_MEMORY_BYTES", 100)
+    old, new = ("memory.set", {"key": "old", "value": "x" * 60}), ("memory.set", {"key": "new", "value": "x" * 60})
+    async with stored(tmp_path) as (session, _):
+        assert await run(session, old) == [None]
+        assert await run(session, new, ("memory.delete", {"key": "old"}), new) == ["resource_limit", None, None]
+        assert await run(session, old, ("memory.get", {"key": "new"})) == ["resource_limit", "x" * 60]
+        assert await run(session, ("memory.clear", {}), old, ("memory.get", {"key": "new"})) == [None, None, None]

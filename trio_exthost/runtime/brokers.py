@@ -196,9 +196,9 @@ class Brokers:
         if "value" not in arguments:
             raise BrokerRefused("value is missing", code="invalid_arguments")
         text = msgspec.json.encode(arguments["value"])
-        after = {} if brokered.clears_memory else dict(self._memory)
-        after |= {each: value for each, value in brokered.memory.items() if value is not _DELETED}
-        after[key] = text
+        before = {} if brokered.clears_memory else self._memory
+        changed = {**before, **brokered.memory, key: text}
+        after = {each: value for each, value in changed.items() if value is not _DELETED}
         size = sum(len(each.encode()) + len(value) for each, value in after.items())
         if size > MAX_MEMORY_BYTES:
             raise BrokerRefused(
