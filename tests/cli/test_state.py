@@ -1,81 +1,15 @@
-"""`exthost state`: what there is, what stands where, all of it as lines, made smaller; and what it says where it cannot."""
+"""`exthost state`: what there is, what stands where, and how it is called."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from cli.running import run
-from click.testing import CliRunner
+from cli.stored import EVENT, branched, commit, error_of, opened, put, shared, shown, write
 
-from trio_exthost.cli.group import exthost
-from trio_exthost.state import Advance, Checkout, Commit, SessionState, read_actions
-from trio_exthost.state.sqlite import SqliteStores
-from trio_exthost.state.sqlite_session import SqliteSessionStore
-
-
-def stores_of(home: Path) -> SqliteStores:
-    return SqliteStores(home / "state")
-
-
-def put(key: str, value: object) -> dict[str, object]:
-    return {"kind": "set_state", "key": key, "value": value}
-
-
-def commit(*actions: dict[str, object], extension: str = "todo") -> Commit:
-    return Commit(extension=extension, schema=2, actions=read_actions(list(actions), extension=extension), sequence=7)
-
-
-EVENT = {"kind": "append_custom_event", "event_id": "e1", "custom_type": "done", "payload": {"n": 1}}
-CONTEXT = {
-    "kind": "append_model_context",
-    "context_id": "c",
-    "placement": "system_prompt_section",
-    "content": "Be kind.",
-}
-
-
-@contextmanager
-def opened(home: Path, name: str = "s1") -> Iterator[SessionState]:
-    state = SessionState(stores_of(home).open_session(name))
-    try:
-        yield state
-    finally:
-        state.close()
-
-
-def write(state: SessionState, *operations: object) -> None:
-    state.publish(state.write(operations))  # type: ignore[arg-type]
-
-
-def branched(home: Path) -> None:
-    """A session in which `m1` has the children `m2`, which is selected, and `m3`."""
-    with opened(home) as state:
-        write(state, commit(put("k", "at the beginning")), Advance("m1"), commit(put("k", "one"), EVENT))
-        write(state, Advance("m2"), commit(put("k", "two"), CONTEXT), commit(put("x", 1), extension="other"))
-        write(state, Checkout("m1"), Advance("m3"), commit(put("k", "three")), Checkout("m2"))
-
-
-def shared(home: Path, name: str = "todo", *actions: dict[str, object]) -> None:
-    stores_of(home).open_extension(name).commit(read_actions(actions or [put("n", 3), EVENT], extension=name), schema=1)
-
-
-def shown(home: Path, *words: str) -> dict[str, object]:
-    done = run(home, "state", *words, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    value = json.loads(done.stdout)
-    assert isinstance(value, dict)
-    return value
-
-
-def error_of(home: Path, *words: str, status: int = 1) -> str:
-    done = run(home, "state", *words)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert "Traceback" not in done.stderr
-    return " ".join(done.stderr.split())
+from trio_exthost.state import Advance, Checkout
 
 
 def test_list_names_what_is_stored_and_what_cannot_be_read(home: Path) -> None:
@@ -183,16 +117,6 @@ def test_the_last_of_many_events_are_printed_and_a_branch_without_anything_says_
     assert shown(home, "show", "void")["extensions"][0]["keys"] == []
 
 
-def test_room_that_cannot_be_given_back_is_a_warning(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    branched(home)
-    monkeypatch.setenv("EXTHOST_HOME", str(home))
-    monkeypatch.setattr(SqliteSessionStore, "_give_back", lambda _: "the disk is full")
-    done = CliRunner().invoke(exthost, ["state", "compact", "s1"])
-    assert (done.exit_code, done.stderr) == (0, "warning: the disk is full\n")
-    done = CliRunner().invoke(exthost, ["state", "compact", "s1", "--json"])
-    assert json.loads(done.stdout)["problem"] == "the disk is full"
-
-
 def test_what_an_extension_shares_is_shown_and_a_session_of_the_same_name_goes_first(home: Path) -> None:
     shared(home)
     value = shown(home, "show", "todo")
@@ -205,83 +129,6 @@ def test_what_an_extension_shares_is_shown_and_a_session_of_the_same_name_goes_f
     done = run(home, "state", "show", "todo")
     assert done.stdout.startswith("session todo ")
     assert "exthost state show todo --extension" in " ".join(done.stderr.split())
-
-
-def test_export_has_every_batch_of_every_branch_in_the_order_of_rows(home: Path) -> None:
-    branched(home)
-    done = run(home, "state", "export", "s1")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.isascii()
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [each["row"] for each in lines] == list(range(1, 9))
-    assert [(each["entry_id"], each["after"]) for each in lines if each["type"] == "position"] == [
-        ("m1", ""), ("m2", "m1"), ("m3", "m1"),
-    ]  # fmt: skip
-    batches = [each for each in lines if each["type"] == "batch"]
-    assert [(each["position"], each["extension"], each["revision"]) for each in batches] == [
-        ("", "todo", 1), ("m1", "todo", 2), ("m2", "todo", 3), ("m2", "other", 1), ("m3", "todo", 3),
-    ]  # fmt: skip
-    assert batches[1]["entries"] == [
-        {"op": "set", "key": "k", "value": "one"},
-        {"op": "event", "event_id": "e1", "custom_type": "done", "payload": {"n": 1}},
-    ]
-    assert (batches[1]["schema"], batches[1]["sequence"]) == (2, 7)
-    assert shown(home, "export", "s1") == {"name": "s1", "kind": "session", "selected": "m2", "lines": lines}
-
-
-def test_export_of_what_an_extension_shares(home: Path) -> None:
-    shared(home)
-    value = shown(home, "export", "todo", "--extension")
-    assert (value["kind"], value["selected"]) == ("extension", None)
-    assert value["lines"] == [
-        {"type": "head", "extension": "todo", "schema": 1, "revision": 1},
-        {"type": "value", "key": "n", "value": 3, "revision": 1},
-        {"type": "event", "event_id": "e1", "custom_type": "done", "sequence": 0, "payload": {"n": 1}},
-    ]
-
-
-def test_an_open_session_is_shown_and_exported_but_not_compacted(home: Path) -> None:
-    with opened(home) as state:
-        write(state, *(commit(put("k", number)) for number in range(20)))
-        assert shown(home, "show", "s1")["extensions"][0]["keys"][0]["value"] == 19
-        assert len(run(home, "state", "export", "s1").stdout.splitlines()) == 20
-        said = error_of(home, "compact", "s1")
-        assert "session 's1' is open in process" in said
-        assert "close it there first" in said
-        write(state, commit(put("k", "still ours")))
-    value = shown(home, "compact", "s1")
-    assert (value["name"], value["batches_before"], value["batches_after"], value["problem"]) == ("s1", 21, 1, None)
-    assert value["bytes_after"] < value["bytes_before"]
-    assert shown(home, "show", "s1")["extensions"][0]["keys"][0]["value"] == "still ours"
-    assert run(home, "state", "compact", "s1").stdout.startswith("1 batches, ")
-    assert "1 batches, " in run(home, "state", "compact", "s1").stdout
-
-
-def test_what_is_not_there_is_an_error_and_is_not_made(home: Path) -> None:
-    assert "has stored anything in" in error_of(home, "show", "s1")
-    branched(home)
-    shared(home, "counter")
-    for words in (("show",), ("export",), ("compact",)):
-        assert "did you mean 'counter'?" in error_of(home, *words, "countr")
-    assert "no extension 's1' has stored anything" in error_of(home, "export", "s1", "--extension")
-    assert "exthost state list" in error_of(home, "show", "qqqq")
-    assert "nothing to compact" in error_of(home, "compact", "counter")
-    assert {each.name for each in stores_of(home).sessions()} == {"s1"}
-
-
-def test_a_damaged_session_is_left_where_it_is_by_a_look_and_one_kept_aside_is_named(home: Path) -> None:
-    branched(home)
-    path = home / "state/sessions/s1.db"
-    path.write_bytes(path.read_bytes()[:5000])
-    for word in ("show", "export"):
-        assert str(path) in error_of(home, word, "s1")
-        assert path.exists()
-    kept = path.with_name("s1.damaged-1.db")
-    path.rename(kept)
-    said = error_of(home, "show", "s1")
-    assert f"is kept as {kept}" in said
-    assert ".recover" in said
-    assert "damaged, and kept aside" in run(home, "state", "list").stdout
 
 
 @pytest.mark.parametrize(("words", "said"), [((), "Commands"), (("shwo", "x"), "No such command"), (("show",), "NAME")])
