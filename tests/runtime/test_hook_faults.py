@@ -141,3 +141,35 @@ async def test_a_value_that_grows_beyond_a_frame_is_the_fault_of_who_makes_it_gr
             begun = await run.begin()
         assert len(begun.messages) == 1
         assert [each.kind.value for each in begun.verdict.steps] == ["rewrote", "failed", "failed", "allowed"]
+
+
+def holding(count):
+    return hooker(
+        {"event": "message_delta"},
+        reply=lambda _, payload: action(
+            "replace_text", text=payload["text"], hold=0 if payload["final"] else min(count, len(payload["text"]))
+        ),
+    )
+
+
+@pytest.mark.parametrize("gone", [["a", "b"], ["b", "a"], ["b"], ["a"]])
+async def test_what_hooks_held_that_have_gone_stays_in_its_order(tmp_path, autojump_clock, gone) -> None:
+    async with hooked(tmp_path, {"a": holding(3), "b": holding(2)}) as (session, _):
+        with session.open_run() as run:
+            async with run.assistant_text("m") as text:
+                shown = await text.feed("a" * 256 + "bcdefghij")
+                for name in gone:
+                    await session.unload(name)
+                shown += await text.feed("klmno")
+                assert shown + await text.finish() == "a" * 256 + "bcdefghijklmno"
+
+
+async def test_text_whose_taking_was_cancelled_comes_with_the_end(tmp_path, autojump_clock) -> None:
+    silent = hooker({"event": "message_delta"}, reply=lambda _, payload: {} if payload["final"] else None)
+    async with hooked(tmp_path, {"a": holding(3), "b": silent}) as (session, _):
+        with session.open_run() as run:
+            async with run.assistant_text("m") as text:
+                with trio.move_on_after(1) as scope:
+                    await text.feed("x" * 256)
+                assert scope.cancelled_caught
+                assert await text.finish() == "x" * 256

@@ -6,7 +6,7 @@ piece. So a hook that looks for words sees them whole, however the stream cuts t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -27,12 +27,14 @@ PIECE_CHARACTERS = 256
 PIECE_S = 0.1
 """After so long, what came is a piece, however little it is."""
 MAX_PIECE = 64 * 1024
-"""Characters of one piece; more is cut into several."""
+"""Characters of one piece, and of what one hook may hold: more is cut into several, and let go."""
 
 
 @attrs.define
 class _Stage:
     name: str
+    waiting: str = ""
+    """What has come to it, and it has not been asked about."""
     held: str = ""
     offset: int = 0
     """Where `held` begins in the text that this stage has been given."""
@@ -71,13 +73,16 @@ class Deltas:
         self._waiting: list[str] = []
         self._size = 0
         self._since = 0.0
-        self._stages: dict[int, _Stage] = {}  # by handle, in the order of the chain
+        # By the key of the registration, which stays over a reload and a probe; in the order of the chain.
+        self._stages: dict[str, _Stage] = {}
+        self._released: list[str] = []  # what came out at the end, and was not given back yet
         self._gone: list[_Stage] = []
 
     @property
     def is_idle(self) -> bool:
         """Whether text passes as it comes: nobody is asked, nothing waits and nothing is held."""
-        return not self._waiting and not self._members() and not any(each.held for each in self._stages.values())
+        is_text_left = self._waiting or any(each.held or each.waiting for each in self._stages.values())
+        return not is_text_left and not self._members()
 
     def _members(self) -> list[HookMember]:
         asked = self._run.session.views.asked(HookEvent.MESSAGE_DELTA, **where(self._run))
@@ -97,35 +102,60 @@ class Deltas:
         return bool(self._waiting) and (self._size >= PIECE_CHARACTERS or trio.current_time() - self._since >= PIECE_S)
 
     async def take(self, *, final: bool) -> str:
-        """What may be shown of what waits, and of what was held; all of it where it is the end."""
-        text, self._size = "".join(self._waiting), 0
-        self._waiting.clear()
-        released = ""
-        while len(text) > MAX_PIECE:
-            released += await self._pass(text[:MAX_PIECE], final=False)
-            text = text[MAX_PIECE:]
-        return released + await self._pass(text, final=final)
+        """What may be shown of what waits, and of what was held; all of it where it is the end.
 
-    async def _pass(self, text: str, *, final: bool) -> str:
-        members = self._members()
-        there = {each.record.handle for each in members}
-        # What a hook held that is gone since is the oldest text there is, and the others still look at it.
-        gone = [handle for handle in self._stages if handle not in there]
-        for handle in reversed(gone):
-            stage = self._stages.pop(handle)
-            text = stage.held + text
-            self._gone.append(stage)
-        for member in members:
-            stage = self._stages.setdefault(member.record.handle, _Stage(member.name))
-            text = await self._through(member, stage, text, final=final)
-        return text
+        If this raises `trio.Cancelled`, nothing is lost: it comes with the next call.
+        """
+        members = self._in_order()
+        stages = self._stages_of(members)
+        self._put(stages, 0, "".join(self._waiting))
+        self._waiting.clear()
+        self._size = 0
+        limit = min(MAX_PIECE, self._run.session.host.config.limits.frame_bytes // 32)
+        for place, (member, stage) in enumerate(zip(members, stages, strict=True)):
+            is_done = not final and not stage.waiting
+            while not is_done:
+                text, is_done = stage.waiting[:limit], len(stage.waiting) <= limit
+                shown = await self._through(member, stage, text, final=final and is_done)
+                self._put(stages, place + 1, shown)
+        released = "".join(self._released)
+        self._released.clear()
+        return released
+
+    def _put(self, stages: Sequence[_Stage], place: int, text: str) -> None:
+        """Hand text to the stage at this place, or out where there is none."""
+        if place < len(stages):
+            stages[place].waiting += text
+        else:
+            self._released.append(text)
+
+    def _in_order(self) -> list[HookMember]:
+        """Who looks at the text; those that have looked at this message before, in the order in which they did."""
+        members = {each.record.registration.key: each for each in self._members()}
+        before = iter([members[key] for key in self._stages if key in members])
+        return [next(before) if key in self._stages else each for key, each in members.items()]
+
+    def _stages_of(self, members: Sequence[HookMember]) -> list[_Stage]:
+        """The stage of each. What one held that has gone is looked at by whoever stands behind its place now."""
+        keys = [each.record.registration.key for each in members]
+        behind, orphans = 0, []
+        for key, stage in tuple(self._stages.items()):
+            if key in keys:
+                behind = keys.index(key) + 1
+            else:
+                orphans.append((behind, stage))
+                self._gone.append(self._stages.pop(key))
+        for member, key in zip(members, keys, strict=True):
+            self._stages.setdefault(key, _Stage(member.name))
+        self._stages = {key: self._stages[key] for key in keys}
+        stages = list(self._stages.values())
+        for place, stage in reversed(orphans):  # the further behind it stood, the older is what it held
+            self._put(stages, place, stage.held + stage.waiting)
+        return stages
 
     async def _through(self, member: HookMember, stage: _Stage, text: str, *, final: bool) -> str:
-        """What one stage lets go of, given more text."""
-        stage.given.append(text)
+        """What one stage lets go of, given this much of what waits for it."""
         piece = stage.held + text
-        if not piece and not final:
-            return ""
         payload: dict[str, Any] = {
             "message_id": self._message_id,
             "offset": stage.offset,
@@ -133,8 +163,10 @@ class Deltas:
             "final": final,
         }
         shown, hold = await self._ask(member, stage, payload)
+        stage.waiting = stage.waiting[len(text) :]
+        stage.given.append(text)
         stage.offset += len(piece)
-        cut = len(shown) - (0 if final else hold)
+        cut = len(shown) - (0 if final else min(hold, MAX_PIECE))
         stage.held = shown[cut:]
         stage.offset -= len(stage.held)
         stage.let_go.append(shown[:cut])
