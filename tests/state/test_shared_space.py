@@ -3,7 +3,7 @@
 import pytest
 from action_strategies import actions as any_actions
 from batch_model import Model, Refused, assert_is
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from trio_exthost.errors import MigrationRefused, StateRefused
@@ -144,6 +144,7 @@ shared = any_actions.filter(lambda each: each["kind"] != "append_model_context")
 
 
 @settings(max_examples=20)
+@settings(suppress_health_check=[HealthCheck.filter_too_much])  # most batches without contexts are what is wanted
 @given(batches=st.lists(st.lists(shared, max_size=4), max_size=6))
 def test_any_batches_give_what_the_model_gives(batches, tmp_path_factory):
     for stores in (MemoryStores(), SqliteStores(tmp_path_factory.mktemp("state"))):
