@@ -143,8 +143,7 @@ def test_a_migration_that_cannot_be_stored_leaves_the_old_state(store):
 shared = any_actions.filter(lambda each: each["kind"] != "append_model_context")
 
 
-@settings(max_examples=20)
-@settings(suppress_health_check=[HealthCheck.filter_too_much])  # most batches without contexts are what is wanted
+@settings(max_examples=20, suppress_health_check=[HealthCheck.filter_too_much])
 @given(batches=st.lists(st.lists(shared, max_size=4), max_size=6))
 def test_any_batches_give_what_the_model_gives(batches, tmp_path_factory):
     for stores in (MemoryStores(), SqliteStores(tmp_path_factory.mktemp("state"))):
