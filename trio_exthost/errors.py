@@ -353,15 +353,8 @@ class DisposedHandle(LedgerError):
     code = "disposed_handle"
 
 
-class RegistrationRefused(HostError):
-    """What an extension wants to register may not be registered; nothing was.
-
-    `field` is the path in the descriptor (`models[3].id`), `descriptor` for all of it, or another part of the frame
-    (`kind`, `binding.id`); empty where no field is at fault. `reason` is the message without it. `code` is one of
-    conflict, override_denied, permission_denied, invalid_payload, scope_mismatch, resource_limit, event_not_dispatched.
-    """
-
-    code = "registration_refused"
+class _RefusedAt(HostError):
+    """A part of what an extension sent is refused: where it stands, and why."""
 
     def __init__(
         self, reason: str, *, code: str | None = None, field: str = "", extension: str | None = None, hint: str = ""
@@ -370,6 +363,17 @@ class RegistrationRefused(HostError):
         super().__init__(f"{field}: {reason}" if field else reason, extension=extension, code=code, hint=hint)
         self.field = field
         self.reason = reason
+
+
+class RegistrationRefused(_RefusedAt):
+    """What an extension wants to register may not be registered; nothing was.
+
+    `field` is the path in the descriptor (`models[3].id`), `descriptor` for all of it, or another part of the frame
+    (`kind`, `binding.id`); empty where no field is at fault. `reason` is the message without it. `code` is one of
+    conflict, override_denied, permission_denied, invalid_payload, scope_mismatch, resource_limit, event_not_dispatched.
+    """
+
+    code = "registration_refused"
 
 
 # --- durable state -----------------------------------------------------------------------------------------------
@@ -381,7 +385,7 @@ class StateError(HostError):
     code = "state_error"
 
 
-class StateRefused(StateError):
+class StateRefused(_RefusedAt, StateError):
     """What an extension wants to store is not stored, and nothing of its batch is.
 
     `field` is the path in the batch (`actions[3].key`), empty where no field is at fault; `reason` is the message
@@ -390,14 +394,6 @@ class StateRefused(StateError):
     """
 
     code = "state_refused"
-
-    def __init__(
-        self, reason: str, *, code: str | None = None, field: str = "", extension: str | None = None, hint: str = ""
-    ) -> None:
-        """Say which field is wrong, and why."""
-        super().__init__(f"{field}: {reason}" if field else reason, extension=extension, code=code, hint=hint)
-        self.field = field
-        self.reason = reason
 
 
 class MigrationRefused(StateRefused):

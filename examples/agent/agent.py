@@ -53,7 +53,7 @@ class Agent:
                     break
                 try:
                     answer, requests = await self.listen(run, messages, f"message-{step}")
-                except BaseException as exc:
+                except BaseException as exc:  # also a cancellation: the turn's end is told in every case
                     run.turn_end(error=reason_of(exc))
                     raise
                 run.turn_end(stop="tool_calls" if requests else "stop")
@@ -79,7 +79,7 @@ class Agent:
                             requests.append(delta.tool)
                         elif shown := await text.feed(delta.text):
                             self.show(shown)
-            except BaseException as exc:
+            except BaseException as exc:  # also a cancellation, as above
                 run.model_failed({"message": reason_of(exc)})
                 raise
             run.model_response({"tool_calls": len(requests)})

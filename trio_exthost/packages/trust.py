@@ -178,7 +178,7 @@ class TrustStore:
                 stream.flush()
                 os.fsync(stream.fileno())
             Path(temporary).replace(self.path)
-        except BaseException:
+        except BaseException:  # also Ctrl-C: no temporary file stays
             Path(temporary).unlink(missing_ok=True)
             raise
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What a hook's answer does besides its primary action: first all of it is looked at, then all of it is done."""
+"""What a hook's answer does besides its primary action and what it stores; all of it was looked at before."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import trio
 
-from trio_exthost.hooks import Batch, HookEvent, fold
+from trio_exthost.hooks import Batch, HookEvent
 from trio_exthost.policy import Failure, Outcome, Step, StepKind, Verdict
 from trio_exthost.runtime.chain import Asking
 from trio_exthost.runtime.invocation import where
@@ -191,10 +191,10 @@ class Deltas:
         stage.seconds += trio.current_time() - begun
         if isinstance(answer, Failure):
             stage.failure = answer
-        if isinstance(answer, Failure) or not told or told[-1].primary is None:
             return text, 0
-        folded = fold(HookEvent.MESSAGE_DELTA, payload, told[-1], extension=member.name, what="message_delta")
-        return str(folded["text"]), int(told[-1].primary.fields.get("hold", 0))
+        if not told or told[-1].primary is None:
+            return text, 0
+        return str(answer.replacement["text"]), int(told[-1].primary.fields.get("hold", 0))
 
     def end(self, original: str, shown: str) -> None:
         """The message is complete: what each hook made of it is recorded, as one decision."""

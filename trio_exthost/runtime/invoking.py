@@ -161,12 +161,11 @@ async def _store(instance: Instance, invoked: Invoked, answer: _ToStore) -> Any:
             code="persistence_failed",
         ) from None
     except (StateError, ClosedError) as exc:
-        code, message = (exc.code, exc.message)
-        instance.report(Code.STATE_REFUSED, Severity.WARNING, f"{invoked.what}: {message}")
+        instance.report(Code.STATE_REFUSED, Severity.WARNING, f"{invoked.what}: {exc.message}")
         raise CallError(
-            f"{invoked.what}: what it stores is refused: {message}; nothing of its answer was applied",
+            f"{invoked.what}: what it stores is refused: {exc.message}; nothing of its answer was applied",
             extension=instance.name,
-            code=code,
+            code=exc.code,
             hint=exc.hint,
         ) from None
     return answer.value

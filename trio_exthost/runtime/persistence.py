@@ -84,7 +84,7 @@ class Persistence:
                     store = stores.open_session(session.id)
                     try:
                         return SessionState(store)
-                    except BaseException:
+                    except BaseException:  # whatever it is, the lease must not stay
                         store.close()
                         raise
 

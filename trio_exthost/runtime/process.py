@@ -110,7 +110,7 @@ class SpawnedProcess:
                 env=dict(env),
                 start_new_session=True,
             )
-        except BaseException:
+        except BaseException:  # also Ctrl-C: no descriptor stays open
             for fd in ours:
                 os.close(fd)
             raise

@@ -67,7 +67,7 @@ class Run(RunPoints):
         self.is_closed: bool = False
         self.follow_up_depth: int = follow_up_depth
         """How many follow-ups in a row led to it; 0 for a request of the user's."""
-        self._sections_told = set()
+        self._sections_told: set[int] = set()  # handles of those that the system prompt has already
         self.turn_id: str | None = None
         """The turn that has begun last."""
         self._requests: list[str] = []
@@ -88,7 +88,7 @@ class Run(RunPoints):
         error: BaseException | None = None
         try:
             yield
-        except BaseException as exc:
+        except BaseException as exc:  # also a cancellation: how it ended is told in every case
             error, outcome = exc, _failure(exc)
             raise
         finally:
@@ -199,10 +199,6 @@ class Run(RunPoints):
             size += len(more.encode())
         return whole
 
-    def _sections(self, base: str) -> str | None:
-        whole = self._with_sections(base)
-        return whole if whole != base else None
-
     async def turn_start(self, step: int) -> Verdict:
         """A step of the model begins: tells `turn_start`, then asks whether it may; hooks are told `turn_started` then.
 
@@ -276,7 +272,7 @@ class Run(RunPoints):
         outcome: dict[str, str] | None = None
         try:
             yield compaction
-        except BaseException as exc:
+        except BaseException as exc:  # also a cancellation: how it ended is told in every case
             outcome = _failure(exc)
             raise
         finally:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -19,6 +20,7 @@ from trio_exthost.runtime.results import clean_text
 from trio_exthost.runtime.views import HookMember
 
 if TYPE_CHECKING:
+    from trio_exthost.runtime.run import Run
     from trio_exthost.runtime.session import Session
 
 _POLICY = contract_of(HookEvent.BEFORE_MODEL_REQUEST, HookClass.TRANSFORM)
@@ -51,19 +53,23 @@ class RunContext:
     """Who changed what."""
 
 
-class RunPoints:
+class RunPoints(ABC):
     """One call per point. Where nobody listens, each costs a look-up."""
 
     session: Session
     id: str
-    _sections_told: set[int]  # handles of the sections that the system prompt of this run has already
 
+    @abstractmethod
     def _check_open(self) -> None:
-        raise NotImplementedError
+        """Raise where the run has ended."""
 
+    @abstractmethod
     def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int | None:
         """As `Run.emit`."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def _with_sections(self, base: str) -> str:
+        """A prompt with those of the extensions' sections that this run has not put in already."""
 
     # --- the primitives ---
 
@@ -102,8 +108,8 @@ class RunPoints:
         return await self.session.ask(Occasion(event=event, payload=payload, run=self._run, is_dry=True, first=first))
 
     @property
-    def _run(self) -> Any:
-        return self
+    def _run(self) -> Run:
+        return cast("Run", self)
 
     async def _gate(self, event: HookEvent, payload: Mapping[str, Any]) -> Verdict:
         return await resolved(self.session, await self.ask(event, payload))
@@ -184,17 +190,14 @@ class RunPoints:
         """
         self._check_open()
         draft = dict(request)
-        sections = self._sections(str(draft.get("system_instructions") or ""))
-        if sections is not None:
-            draft["system_instructions"] = sections
+        base = str(draft.get("system_instructions") or "")
+        if (whole := self._with_sections(base)) != base:
+            draft["system_instructions"] = whole
         verdict = await self.ask(
             HookEvent.BEFORE_MODEL_REQUEST, {"request": draft}, max_tokens=max_tokens, first=self._policies()
         )
         replaced: Mapping[str, Any] = verdict.value["request"]
         return replaced
-
-    def _sections(self, base: str) -> str | None:
-        raise NotImplementedError
 
     def _policies(self) -> tuple[HookMember, ...]:
         session = self.session

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.host import ModelRef
     from trio_exthost.runtime.observing import Observing
     from trio_exthost.runtime.persistence import Persistence, StoredContext
+    from trio_exthost.runtime.session import Session
     from trio_exthost.state import Compaction
 
 
@@ -47,7 +49,7 @@ class SessionTarget:
         return {"kind": "session", "target_session_id": self.session_id}
 
 
-class SessionPoints:
+class SessionPoints(ABC):
     """One call per point. Where nobody listens, each costs a look-up.
 
     The gates give a verdict that is allowed or blocked: where a hook wants a person asked, that is done (`HostClient.ask_user`,
@@ -59,20 +61,16 @@ class SessionPoints:
     follow_ups: FollowUps
     persistence: Persistence
 
+    @abstractmethod
     async def ask(self, occasion: Occasion) -> Verdict:
         """As `Session.ask`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_open(self) -> None:
         """As `Session.check_open`."""
-        raise NotImplementedError
-
-    @property
-    def _session(self) -> Any:
-        return self
 
     async def _gate(self, event: HookEvent, payload: Mapping[str, Any]) -> Verdict:
-        return await resolved(self._session, await self.ask(Occasion(event=event.value, payload=payload)))
+        return await resolved(cast("Session", self), await self.ask(Occasion(event=event.value, payload=payload)))
 
     async def before_switch(self, target: BranchTarget | SessionTarget) -> Verdict:
         """May the user go to another branch or conversation?"""

@@ -339,7 +339,7 @@ async def open_tool_call(
     try:
         await call._enter()  # noqa: SLF001 - its own module
         yield call
-    except BaseException as exc:
+    except BaseException as exc:  # also a cancellation: each call has its one result
         error = exc
         raise
     finally:
