@@ -356,6 +356,8 @@ class DisposedHandle(LedgerError):
 class _RefusedAt(HostError):
     """A part of what an extension sent is refused: where it stands, and why."""
 
+    code = "refused"
+
     def __init__(
         self, reason: str, *, code: str | None = None, field: str = "", extension: str | None = None, hint: str = ""
     ) -> None:

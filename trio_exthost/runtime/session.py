@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Diagnostic, Severity
-from trio_exthost.effects import Change, DisposeCause, EffectKind, EffectLedger, EffectOwner, EffectRecord, Scope
+from trio_exthost.effects import Change, DisposeCause, EffectLedger, Scope
 from trio_exthost.errors import ClosedError
 from trio_exthost.hooks import LIFE_POINTS, Event, HookEvent
 from trio_exthost.policy import Verdict
@@ -22,7 +21,7 @@ from trio_exthost.runtime.fanout import Fanout
 from trio_exthost.runtime.follow_ups import FollowUp, FollowUps
 from trio_exthost.runtime.guards import RequiredGuards, ReservedNames
 from trio_exthost.runtime.instance import Instance
-from trio_exthost.runtime.invocation import Invocation, where
+from trio_exthost.runtime.invocation import Invocation
 from trio_exthost.runtime.loading import Loader
 from trio_exthost.runtime.models import ModelCatalogue
 from trio_exthost.runtime.observing import Observing
@@ -32,18 +31,17 @@ from trio_exthost.runtime.panels import Panel, Panels
 from trio_exthost.runtime.persistence import Persistence
 from trio_exthost.runtime.registration import Registrar
 from trio_exthost.runtime.registrations import Registrations
-from trio_exthost.runtime.reload_report import ReloadReport, When
 from trio_exthost.runtime.reloading import Reloader
 from trio_exthost.runtime.results import ToolResult, clean_text
 from trio_exthost.runtime.run import AgentRef, Run
+from trio_exthost.runtime.session_loading import SessionLoading
+from trio_exthost.runtime.session_offers import SessionOffers
 from trio_exthost.runtime.session_points import SessionPoints, dispatched
-from trio_exthost.runtime.status import ExtensionRow, LoadReport
 from trio_exthost.runtime.toolcall import ToolCall
-from trio_exthost.runtime.tools import HostTool, ToolInfo
+from trio_exthost.runtime.tools import HostTool
 from trio_exthost.runtime.views import Views
 
 if TYPE_CHECKING:
-    from trio_exthost.packages import Candidate
     from trio_exthost.runtime.host import Host, ModelRef
     from trio_exthost.runtime.patience import Patience
     from trio_exthost.runtime.questions import Question
@@ -52,7 +50,7 @@ Confirm = Callable[["ToolCall"], Awaitable[bool]]
 """Asks a person whether a tool call may run, as it stands after the chain."""
 
 
-class Session(SessionPoints):
+class Session(SessionLoading, SessionOffers, SessionPoints):
     """One conversation. Made by `Host.open_session` only; every method is for the host's thread."""
 
     def __init__(
@@ -69,6 +67,7 @@ class Session(SessionPoints):
         models: ModelCatalogue | None,
         points: Collection[str] | None = None,
     ) -> None:
+        super().__init__()
         self.host = host
         self.id = session_id
         self.cwd: Path = Path(cwd).absolute()
@@ -109,100 +108,9 @@ class Session(SessionPoints):
         self.is_interactive: bool = client is not None
         self._client: HostClient = client or HostClient()
         self._sequence = 0
-        self._version = 1
-        self._changed = trio.Event()
-        self._activated: set[int] = set()  # handles of deferred tools that a result has activated
         self._is_started = False
         self._is_closed = False
         self._runs = 0
-
-    # --- loading ---
-
-    async def load_all(self) -> LoadReport:
-        """Look for extensions and start all that count, at the same time; none holds up another.
-
-        Returns when all are ready or have failed, or after `deadlines.ready_cap_s`: late ones join when they are ready.
-        Those that run already are left alone. Then the session has started: `session_start` is told.
-
-        If this raises `trio.Cancelled`, those that were not ready are being stopped.
-
-        Raises:
-          ClosedError: The session has ended.
-        """
-        self.check_open()
-        return await self.loader.load_all()
-
-    async def load(self, extension: Candidate | str | os.PathLike[str]) -> ExtensionRow:
-        """Start one extension and wait until it is ready, however long its own deadlines let it take.
-
-        Args:
-          extension: Its directory (relative to the session's cwd; trusted, as you name it), or a row of the catalogue.
-
-        If this raises `trio.Cancelled`, it is being stopped.
-
-        Raises:
-          LoadError: It did not become ready, or one of its name runs already.
-          ClosedError: The session has ended.
-        """
-        self.check_open()
-        return await self.loader.load(extension)
-
-    async def unload(self, name: str) -> None:
-        """Ask an extension to stop and wait until nothing of it is left; nothing if it does not run.
-
-        May be called from a tool of that very extension: the stopping is done in its own task. If this raises
-        `trio.Cancelled`, it is being stopped all the same.
-        """
-        self.host.check_thread()
-        await self.loader.unload(name)
-
-    async def reload(
-        self, name: str | None = None, *, when: When = "idle", grace_s: float | None = None
-    ) -> ReloadReport:
-        """Look at the catalogue anew: start what is new, stop what has gone, give what has changed a new process.
-
-        A successor starts beside the one that runs, and takes over in one step once it is ready, with all records and in
-        their places; until then the old one is told and asked. If it does not get ready, or would drop what the policy
-        requires of it, the old one goes on, and the report says why. Calls in flight have a grace; the others end with
-        `Reloaded`. Requests that come together are one reload, and one that comes during another begins after it with a
-        new look. Sequence numbers go on. `docs/reload.md` has the whole of it.
-
-        Takes at most `deadlines.reload_total_s` and the time for which it waits for runs.
-
-        If this raises `trio.Cancelled`, and nobody else waits for the same reload, what has not taken over is being stopped,
-        and what ran goes on.
-
-        Args:
-          name: Only this one, changed or not; all that have changed or failed if not given.
-          when: Take over as soon as no run is open (`reload_pending` says who waits), or `now`. Do not wait for `idle` from
-            within a run.
-          grace_s: For calls in flight; `deadlines.reload_grace_s` if not given.
-
-        Raises:
-          ValueError: `when` or `grace_s` is none.
-          ClosedError: The session has ended, or does meanwhile.
-        """
-        self.check_open()
-        return await self._reloader.reload(name, when, grace_s)
-
-    @property
-    def reload_report(self) -> ReloadReport | None:
-        """What the last `reload` did; stays until the next has."""
-        return self._reloader.report
-
-    @property
-    def reload_pending(self) -> tuple[str, ...]:
-        """Extensions that a reload will replace or stop once no run is open."""
-        return self._reloader.pending
-
-    def extensions(self) -> tuple[ExtensionRow, ...]:
-        """Every extension there is, in catalogue order, with its state and the reason for it."""
-        return self.loader.rows()
-
-    @property
-    def report(self) -> LoadReport | None:
-        """What the last `load_all` found; stays until the next."""
-        return self.loader.report
 
     # --- the primitives ---
 
@@ -350,49 +258,6 @@ class Session(SessionPoints):
         """Whether it has ended."""
         return self._is_closed
 
-    @property
-    def version(self) -> int:
-        """Grows with every change of tools, commands or states of extensions."""
-        return self._version
-
-    async def wait_changed(self, version: int) -> int:
-        """Wait until `version` is not the session's any more; the new one. At once if it is not."""
-        await trio.lowlevel.checkpoint()
-        while self._version == version:
-            await self._changed.wait()
-        return self._version
-
-    def tools(self, run: Run | None = None) -> tuple[ToolInfo, ...]:
-        """Every tool there is now, seen from a run if one is given.
-
-        The embedder's in their order, those an extension may override replaced where they stand, then the extensions' in
-        order of acceptance. A name that is kept for an extension which is not there is listed, not `active`, with its
-        `reserved_for`.
-        """
-        own = [(tool.name, ToolInfo(tool.name, tool.description, tool.schema)) for tool in self.host_tools.values()]
-
-        def offer(record: EffectRecord) -> ToolInfo:
-            info: ToolInfo = record.registration.value.descriptor.info(
-                record.owner.extension_id, is_activated=record.handle in self._activated
-            )
-            return info
-
-        offered = self.registrations.merge(own, offer, **where(run))
-        infos = {info.name: info for info in offered.tools}
-        for name, info in own:
-            if name in offered.reserved:
-                keepers = " and ".join(self.reserved.keepers(name))
-                infos[name] = attrs.evolve(info, active=False, reserved_for=keepers)
-        order = {name: place for place, (name, _) in enumerate(own)}
-        return tuple(sorted(infos.values(), key=lambda info: order.get(info.name, len(order))))
-
-    def commands(self, run: Run | None = None) -> tuple[commands.CommandInfo, ...]:
-        """Every command of an extension there is now, in order of acceptance; seen from a run if one is given."""
-        return tuple(
-            record.registration.value.descriptor.info(self, record.owner.extension_id)
-            for record in self.ledger.active_records(EffectKind.COMMAND, **where(run))
-        )
-
     def panel(self, panel_id: str) -> Panel:
         """The open panel of this id.
 
@@ -521,32 +386,6 @@ class Session(SessionPoints):
                 entry.instance.declarations.on_change(change)
         if self.host.instrument is not None:
             self.host.instrument.effects_changed(self.id, tuple(changes))
-
-    def activate_tools(self, names: Iterable[str]) -> None:
-        """A result activates deferred tools; unknown names are ignored."""
-        found = (self.ledger.active(EffectKind.TOOL, name) for name in names)
-        handles = {record.handle for record in found if record is not None}
-        if not handles <= self._activated:
-            # What has been disposed of meanwhile goes: handles are never used again, but the set should not grow.
-            there = {record.handle for record in self.ledger.active_records(EffectKind.TOOL)}
-            self._activated = (self._activated | handles) & there
-            self.mark_changed()
-            self.host.flusher.call_soon(self._tell_tools_changed)
-
-    def activated_tools(self, owner: EffectOwner) -> tuple[str, ...]:
-        """The deferred tools of an instance that a result has activated."""
-        records = self.ledger.records_for_owner(owner)
-        return tuple(record.registration.key for record in records if record.handle in self._activated)
-
-    def mark_changed(self) -> None:
-        """Tools, commands or the state of an extension are others: wakes `wait_changed`."""
-        self._version += 1
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
-
-    def _tell_tools_changed(self) -> None:
-        if not self._is_closed:
-            self.tell_client("tools_changed", self._version)
 
     def tell_client(self, callback: str, *arguments: Any) -> bool:
         """Call the embedder's client; whether it has this callback and did not raise, which is a diagnostic of the host."""
