@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
 import trio
 import trio.testing
-from runtime.fakes import codes
-from runtime.test_durable_state import stored
+from runtime.fakes import codes, serve, world
+from runtime.test_durable_state import WRITER, stored, storing
+
+from trio_exthost import Limits, StoreFailed, ToolStatus
+from trio_exthost.state.memory import MemorySessionStore, MemoryStores
 
 COMMAND = {"name": "c", "description": "c", "argument_schema": {"type": "object"}}
 
@@ -42,3 +46,52 @@ async def test_an_id_that_fills_a_frame_is_ignored_and_ends_nobody(tmp_path, aut
     async with stored(tmp_path, program) as (session, _):
         await session.run_command("c", {})
         assert codes(session.host).count("frame_invalid") == 2
+
+
+async def test_a_tools_answer_within_the_grace_is_stored_and_kept_as_a_partial_result(tmp_path, autojump_clock) -> None:
+    async def program(guest):
+        guest.greet(capabilities=["effects"], ready=False)
+        tool = {"name": "t", "label": "t", "description": "t", "input_schema": {"type": "object"}}
+        guest.send(type="register", registration_id=1, kind="tool", descriptor=tool)
+        guest.send(type="ready")
+        invocation = (await guest.frames("invoke"))["id"]
+        await guest.frames("cancel")
+        actions = [{"kind": "set_state", "key": "k", "value": 1}]
+        value = {"content": [{"type": "text", "text": "part"}]}
+        guest.send(type="invoke_result", id=invocation, value=value, actions=actions)
+        await guest.until_shutdown()
+
+    section = {"permissions": ("session.write", "tools.register"), "state_schema": 1}
+    async with stored(tmp_path, program, section=section) as (session, _):
+        result = await session.call_tool("t", {})
+        assert (result.status, result.text) == (ToolStatus.TIMED_OUT, "part")
+        assert session.persistence.projection("a").state() == {"k": 1}
+
+
+async def test_a_store_that_raises_anything_fails_those_who_wait_and_not_those_after_them(
+    tmp_path, autojump_clock, monkeypatch
+) -> None:
+    async with stored(tmp_path) as (session, _):
+        await session.advance("m1")
+        with monkeypatch.context() as patch:
+            patch.setattr(MemorySessionStore, "append_group", lambda *_, **__: 1 / 0)
+            with pytest.raises(StoreFailed, match="ZeroDivisionError"):
+                await session.advance("m2")
+        await session.advance("m2")
+
+
+async def test_old_state_that_does_not_fit_into_a_frame_stops_its_extension_only(tmp_path, autojump_clock) -> None:
+    stores = MemoryStores()
+    async with stored(tmp_path, stores=stores) as (session, guest):
+        for number in range(8):
+            actions = [{"kind": "set_state", "key": f"k{number}", "value": "x" * 1000}]
+            guest.send(type="state_commit", id=str(number), space="session", actions=actions)
+        await trio.testing.wait_all_tasks_blocked()
+    async with world(tmp_path, state=stores, limits=Limits(frame_bytes=4096)) as (around, host):
+        around.add("a", storing(schema_migration=lambda _: {}), **{**WRITER, "state_schema": 2})
+        around.add("b", serve)
+        async with host.open_session("s") as session:
+            report = await session.load_all()
+            assert "b" in report.ready
+            assert "a" not in report.ready
+        assert "state_migration_failed" in codes(host)

@@ -115,3 +115,27 @@ async def test_one_that_dies_while_it_ends_is_not_waited_for(tmp_path, autojump_
             await session.load_all()
             began = trio.current_time()
         assert trio.current_time() - began < 1
+
+
+async def test_what_an_extension_registers_in_an_answer_while_it_ends_does_not_stay(tmp_path, autojump_clock) -> None:
+    effect = {"kind": "prompt_section", "descriptor": {"section_id": "s", "text": "Be brief."}}
+
+    async def program(guest):
+        guest.greet(capabilities=["effects"], ready=False)
+        for number, descriptor in enumerate(({"event": "extension_load", "class": "register"}, LIFE[3]), 1):
+            guest.send(type="register", registration_id=number, kind="hook", descriptor=descriptor)
+        guest.send(type="ready")
+        load, unload = await guest.frames("invoke"), await guest.frames("invoke")
+        actions = [{"kind": "register_effect", "registration_id": 7, "effect": effect}]
+        guest.send(type="invoke_result", id=load["id"], actions=actions)
+        guest.send(type="invoke_result", id=unload["id"])
+        await guest.until_shutdown()
+
+    async with world(tmp_path) as (around, host):
+        around.add("a", program)
+        async with host.open_session("s") as session, trio.open_nursery() as nursery:
+            nursery.start_soon(session.load_all)
+            await trio.testing.wait_all_tasks_blocked()
+            await session.unload("a")
+            assert session.registrations.active_count == 0
+            nursery.cancel_scope.cancel("unloaded")

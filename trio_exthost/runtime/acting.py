@@ -45,7 +45,7 @@ def _diagnostic(instance: Instance, action: Action, _run: Run | None) -> None:
 def _register(instance: Instance, action: Action, _run: Run | None) -> None:
     effect = action.fields["effect"]
     binding = effect.get("binding")
-    instance.declarations.apply(
+    instance.registering.take(  # as a frame would be: not of one that is ending
         inbound.Register(
             action.fields["registration_id"],
             RegistrationKind(effect["kind"]),
@@ -56,7 +56,7 @@ def _register(instance: Instance, action: Action, _run: Run | None) -> None:
 
 
 def _dispose(instance: Instance, action: Action, _run: Run | None) -> None:
-    instance.declarations.apply(inbound.Dispose(action.fields["registration_id"]))
+    instance.registering.take(inbound.Dispose(action.fields["registration_id"]))
 
 
 _ACTS = {

@@ -109,7 +109,13 @@ class Committer:
 
     async def _write(self, group: list[_Waiting]) -> None:
         operations = [each.operation for each in group]
-        written = await self._in_thread(lambda: self.state.write(operations))
+        try:
+            written = await self._in_thread(lambda: self.state.write(operations))
+        except Exception as exc:  # noqa: BLE001 - a store may be the embedder's: whoever waits is told, and the next group tried
+            for waiting in group:
+                waiting.outcome = StoreFailed(f"the store raised {exc!r}; nothing was stored")
+                waiting.settled.set()
+            return
         self.state.publish(written)
         for waiting, outcome in zip(group, written.outcomes, strict=True):
             waiting.outcome = outcome

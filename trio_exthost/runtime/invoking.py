@@ -15,7 +15,7 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectRecord
-from trio_exthost.errors import CallError, ClosedError, MalformedReply, RemoteError, StateError
+from trio_exthost.errors import CallError, CallTimedOut, ClosedError, MalformedReply, RemoteError, StateError
 from trio_exthost.hooks import DURABLE, MAX_ACTIONS, Batch, Contract, read_batch
 from trio_exthost.runtime import acting
 from trio_exthost.runtime.brokered import Brokered
@@ -91,6 +91,10 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
     try:
         answer = await _ask(instance, invoked, patience, brokered)
         return await _store(instance, invoked, answer) if isinstance(answer, _ToStore) else answer
+    except CallTimedOut as exc:
+        if isinstance(exc.partial, _ToStore):  # it came within the grace, and counts like any other
+            exc.partial = await _store(instance, invoked, exc.partial)
+        raise
     finally:
         for each in brokered:
             each.end()

@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.errors import CallError, ClosedError, StateError
+from trio_exthost.errors import CallError, ClosedError, PayloadError, StateError
 from trio_exthost.runtime.committing import Committer
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Persistence:
         try:
             await migrate_session(self, instance)
             await migrate_shared(self, instance)
-        except (StateError, CallError) as exc:
+        except (StateError, CallError, PayloadError) as exc:
             why = f"its state cannot be used: {exc.message}" + (f" ({exc.hint})" if exc.hint else "")
             instance.report(Code.STATE_MIGRATION_FAILED, Severity.ERROR, why)
             instance.end(Code.STATE_MIGRATION_FAILED, why)
