@@ -8,8 +8,9 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.observing import Coalescing
-from trio_exthost.runtime.outbox import Entry, Kind, Outbox
+from trio_exthost.runtime.outbox import Outbox
 
 
 class _Nobody:

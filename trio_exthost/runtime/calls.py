@@ -17,7 +17,7 @@ import trio
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallAborted, CallError, CallTimedOut, ClosedError, Overloaded, Reloaded
-from trio_exthost.runtime.outbox import Entry, Kind
+from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.replies import Answer, PendingCall
 from trio_exthost.wire import to_extension

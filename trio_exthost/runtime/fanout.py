@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from trio_exthost.hooks import NEVER_DROPPED, Event
 from trio_exthost.runtime.bodies import fitting
-from trio_exthost.runtime.outbox import Entry, Kind, post_to_all
+from trio_exthost.runtime.entry import Entry, Kind
+from trio_exthost.runtime.outbox import post_to_all
 from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:

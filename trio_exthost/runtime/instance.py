@@ -22,13 +22,14 @@ from trio_exthost.runtime import life_hooks
 from trio_exthost.runtime.asking import Questions
 from trio_exthost.runtime.brokers import Brokers
 from trio_exthost.runtime.declarations import Declarations
+from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.failure import abort_calls, load_error
 from trio_exthost.runtime.greeting import hello_ack
 from trio_exthost.runtime.health import Health
 from trio_exthost.runtime.inbound import HANDLERS
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
-from trio_exthost.runtime.outbox import Entry, Kind, Outbox
+from trio_exthost.runtime.outbox import Outbox
 from trio_exthost.runtime.process import ExitStatus
 from trio_exthost.runtime.registering import Registering
 from trio_exthost.runtime.registration import owner_of

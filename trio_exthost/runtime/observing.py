@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.invoking import context_for
-from trio_exthost.runtime.outbox import Entry, Kind, post_to_all
+from trio_exthost.runtime.outbox import post_to_all
 from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
