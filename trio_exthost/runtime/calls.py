@@ -157,7 +157,9 @@ async def _receive(instance: Instance, pending: PendingCall, patience: Patience)
 
 def _issue(instance: Instance, request: Request, patience: Patience) -> tuple[PendingCall, Entry]:
     """Queue the request and open its entry in the reply table; no await in here."""
-    if not (instance.is_available or (request.even_at_the_end and (instance.is_leaving or instance.is_migrating))):
+    if not (
+        instance.is_available or (request.even_at_the_end and (instance.life.is_leaving or instance.life.is_migrating))
+    ):
         raise CallAborted(
             f"{request.what}: the extension is {instance.state}", extension=instance.name, may_have_run=False
         )

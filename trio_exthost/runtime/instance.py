@@ -17,8 +17,6 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import DisposeCause, Registrant, Scope
 from trio_exthost.errors import LoadError, PayloadError
-from trio_exthost.hooks import HookEvent
-from trio_exthost.runtime import life_hooks
 from trio_exthost.runtime.asking import Questions
 from trio_exthost.runtime.brokers import Brokers
 from trio_exthost.runtime.declarations import Declarations
@@ -27,6 +25,7 @@ from trio_exthost.runtime.failure import abort_calls, load_error
 from trio_exthost.runtime.greeting import hello_ack
 from trio_exthost.runtime.health import Health
 from trio_exthost.runtime.inbound import HANDLERS
+from trio_exthost.runtime.life_hooks import LifeHooks
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
 from trio_exthost.runtime.outbox import Outbox
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from trio_exthost.packages import Candidate, Manifest
     from trio_exthost.runtime.logs import ExtensionLog
     from trio_exthost.runtime.session import Session
-    from trio_exthost.runtime.views import HookMember
 
 TOLD = 20
 """Diagnostics of one code and instance that are told one by one."""
@@ -57,20 +55,8 @@ class Instance:
 
     successor: Instance | None = None
     """Who has taken over from it, in one step with its records; it gets no new work then."""
-    _last_words: tuple[
-        HookMember, ...
-    ] = ()  # its hooks about its end, kept as a successor has taken over their records
-    reason_to_begin: str = "initial"
-    """Why it is started, as its hooks are told: `initial`, or `reload`."""
-    is_beginning: bool = False
-    """Whether it is admitted, but not done with its begin."""
-    is_migrating: bool = False
-    """Whether its state is being brought in order, and nothing else is asked of it."""
     commits: int = 0
     """How many of its `state_commit`s are being stored."""
-    is_leaving: bool = False
-    """Whether it is told that it ends, and may have a last word."""
-    _farewell = ""  # why it ends, as its hooks are told, where nobody asked it to
 
     def __init__(self, session: Session, candidate: Candidate, number: int, rank: int) -> None:
         """Nothing is started yet."""
@@ -100,6 +86,7 @@ class Instance:
         self.nested: NestedCalls = NestedCalls(self)
         self.questions: Questions = Questions(self)
         self.brokers: Brokers = Brokers(self)
+        self.life: LifeHooks = LifeHooks(self)
         self.declarations: Declarations = Declarations(self)
         self.registering: Registering = Registering(self)
         self.health: Health = Health(self)
@@ -133,7 +120,7 @@ class Instance:
         """Whether it can be given work; one that is out of service, only a probe."""
         return (
             self._cause is None
-            and not self.is_migrating
+            and not self.life.is_migrating
             and (self.state is State.READY or (self.state is State.TRIPPED and self.health.may_be_asked))
         )
 
@@ -253,44 +240,18 @@ class Instance:
         """Its registrations go into the ledger, and it is ready; settled once its hook has begun, if it has one."""
         self.move(State.READY)
         self.registering.apply_staged()
-        self.begin()
+        self.life.begin()
+
+    def has_begun(self) -> None:
+        """It is done with its begin: it is told of the session, and whoever waits for it goes on."""
+        self.session.welcome(self)
+        self.settled.set()
+        self.poke()
 
     def hand_over(self, successor: Instance) -> None:
         """A successor takes over in this very step; its records are about to leave the ledger."""
         self.successor = successor
-        self._last_words = tuple(life_hooks.hooks_of(self, *life_hooks.FAREWELL))
-
-    def begin(self) -> None:
-        """What it registered is in the ledger: it begins."""
-        members = life_hooks.hooks_of(self, HookEvent.EXTENSION_LOAD)
-        self.is_migrating = self.session.persistence.concerns(self)
-        if not members and not self.is_migrating:
-            self._has_begun()
-            return
-        assert self.nursery is not None
-        self.is_beginning = True
-        self.nursery.start_soon(self._begin, members, name=f"begin of {self.name}")
-
-    async def _begin(self, members: list[HookMember]) -> None:
-        if self.is_migrating:
-            why = await self.session.persistence.prepare(self)
-            self.is_migrating = False
-            if why:
-                self.end(Code.LOAD_FAILED, why)
-        error = await life_hooks.begin(self, members) if not self.is_ending else None
-        if self.is_ending:
-            return
-        if error is not None:
-            self._farewell = "initialization_failed"
-            self.end(Code.LOAD_FAILED, f"it failed to begin: {error.message}")
-        else:
-            self._has_begun()
-
-    def _has_begun(self) -> None:
-        self.is_beginning = False
-        self.session.welcome(self)
-        self.settled.set()
-        self.poke()
+        self.life.keep_last_words()
 
     # --- its task ---
 
@@ -344,7 +305,7 @@ class Instance:
         from trio_exthost.packages import explain_spawn_error  # noqa: PLC0415 - heavy, and only where one is spawned
 
         try:
-            is_reload = self.reason_to_begin == "reload"
+            is_reload = self.life.reason == "reload"
             self.argv, env = self.host.command_line(self.candidate, is_reload=is_reload)
             self.env_path = env.get("PATH")
             transport = Transport(self, self.argv, env, stdout=_StdoutSink(self))
@@ -417,8 +378,7 @@ class Instance:
         assert self._cause is not None
         is_asked = self._cause[0] is None
         self.session.loader.admission.advance()
-        farewell = life_hooks.hooks_of(self, *life_hooks.FAREWELL) if is_asked or self._farewell else []
-        farewell += self._last_words if is_asked else ()
+        last_words = self.life.last_words(is_asked=is_asked)
         self.session.withdraw(self, self._stopped_by if is_asked else DisposeCause.FAULT)
         if is_asked or not transport.exited.is_set():
             # Also of one that exited by itself just before it was asked: it is stopped, not failed.
@@ -430,8 +390,8 @@ class Instance:
                 abort_calls(self, self._status)  # no answer can come any more; all others have until the exit
         until = trio.current_time() + self.deadlines.stop_total_s
         if self._bug is None:
-            reason = self._farewell or ("reload" if self._stopped_by is DisposeCause.RELOAD else "shutdown")
-            await life_hooks.say_farewell(self, farewell, reason, transport.exited)
+            is_reload = self._stopped_by is DisposeCause.RELOAD
+            await self.life.say_farewell(last_words, transport.exited, is_reload=is_reload)
         await transport.end(gently=self._bug is None, until=until)
         if not is_asked and self.error is None:
             self._fail()

@@ -21,52 +21,115 @@ FAREWELL = (HookEvent.SESSION_SHUTDOWN, HookEvent.EXTENSION_UNLOAD)
 """What an extension that ends is told, in this order."""
 
 
-def hooks_of(instance: Instance, *events: HookEvent) -> list[HookMember]:
-    """The hooks that an extension has for these, in their order."""
-    awaited = instance.session.views.awaited
-    return [each for event in events for each in awaited.get(event, ()) if each.instance is instance]
+class LifeHooks:
+    """The begin and the end of one instance, as its own hooks take part in them."""
 
+    reason: str = "initial"
+    """Why it is started: `initial`, or `reload`."""
+    is_beginning: bool = False
+    """Whether it is admitted, but not done with its begin."""
+    is_migrating: bool = False
+    """Whether its state is being brought in order, and nothing else is asked of it."""
+    is_leaving: bool = False
+    """Whether it is told that it ends, and may have a last word."""
 
-async def begin(instance: Instance, members: Sequence[HookMember]) -> CallError | None:
-    """Have an extension begin; why it could not, or None."""
-    for member in members:
-        try:
-            await _invoke(member, instance.reason_to_begin, instance.deadlines.life_cycle_s)
-        except CallError as exc:
-            return exc
-    return None
+    def __init__(self, instance: Instance) -> None:
+        """It has not begun."""
+        self._instance = instance
+        self._has_failed = False
+        self._kept: tuple[HookMember, ...] = ()
 
+    def _hooks(self, *events: HookEvent) -> list[HookMember]:
+        awaited = self._instance.session.views.awaited
+        return [each for event in events for each in awaited.get(event, ()) if each.instance is self._instance]
 
-async def say_farewell(instance: Instance, members: Sequence[HookMember], reason: str, ended: trio.Event) -> None:
-    """Tell an extension that it ends, and wait for what it has to do; at most `deadlines.life_cycle_s` in all.
+    # --- its begin ---
 
-    Shielded, as everything around it may be cancelled already.
+    def begin(self) -> None:
+        """What it registered is in the ledger: it begins, in a task of its own where there is something to wait for."""
+        instance, members = self._instance, self._hooks(HookEvent.EXTENSION_LOAD)
+        self.is_migrating = instance.session.persistence.concerns(instance)
+        if not members and not self.is_migrating:
+            self._has_begun()
+            return
+        assert instance.nursery is not None
+        self.is_beginning = True
+        instance.nursery.start_soon(self._begin, members, name=f"begin of {instance.name}")
 
-    Args:
-      instance: On its way out, and not asked to exit yet.
-      members: Its hooks that are told.
-      reason: Why it ends.
-      ended: Set once its process has ended: then nobody is there to answer.
-    """
-    if not members or ended.is_set():
-        return
-    limit_s = instance.deadlines.life_cycle_s
-    instance.is_leaving = True
-    with trio.move_on_after(limit_s, shield=True) as scope:  # noqa: ASYNC912 - the nursery below is a cancel point
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_when, ended, nursery.cancel_scope)
-            for member in members:
-                try:
-                    await _invoke(member, reason, limit_s, even_at_the_end=True)
-                except CallError as exc:
-                    event = member.hook.event.value
-                    instance.report(Code.CALL_FAILED, Severity.WARNING, f"{event}: {exc.message}")
-            nursery.cancel_scope.cancel("all was said")
-    instance.is_leaving = False
-    if scope.cancelled_caught:
-        instance.report(
-            Code.CALL_TIMED_OUT, Severity.WARNING, f"it is not done with its end within {limit_s:g} s, and is stopped"
-        )
+    async def _begin(self, members: Sequence[HookMember]) -> None:
+        instance = self._instance
+        if self.is_migrating:
+            why = await instance.session.persistence.prepare(instance)
+            self.is_migrating = False
+            if why:
+                instance.end(Code.LOAD_FAILED, why)
+        error = await self._load(members) if not instance.is_ending else None
+        if instance.is_ending:
+            return
+        if error is not None:
+            self._has_failed = True
+            instance.end(Code.LOAD_FAILED, f"it failed to begin: {error.message}")
+        else:
+            self._has_begun()
+
+    async def _load(self, members: Sequence[HookMember]) -> CallError | None:
+        for member in members:
+            try:
+                await _invoke(member, self.reason, self._instance.deadlines.life_cycle_s)
+            except CallError as exc:
+                return exc
+        return None
+
+    def _has_begun(self) -> None:
+        self.is_beginning = False
+        self._instance.has_begun()
+
+    # --- its end ---
+
+    def keep_last_words(self) -> None:
+        """A successor takes over its records: its hooks about its end are kept, and told at its end."""
+        self._kept = tuple(self._hooks(*FAREWELL))
+
+    def last_words(self, *, is_asked: bool) -> list[HookMember]:
+        """Who is told about its end; ask before its records leave the ledger.
+
+        Args:
+          is_asked: Whether it was asked to end; one that fails is told only where it was its begin that failed.
+        """
+        if not is_asked and not self._has_failed:
+            return []
+        return [*self._hooks(*FAREWELL), *(self._kept if is_asked else ())]
+
+    async def say_farewell(self, members: Sequence[HookMember], ended: trio.Event, *, is_reload: bool) -> None:
+        """Tell it that it ends, and wait for what it has to do; at most `deadlines.life_cycle_s` in all.
+
+        Shielded, as everything around it may be cancelled already.
+
+        Args:
+          members: Its hooks that are told.
+          ended: Set once its process has ended: then nobody is there to answer.
+          is_reload: Whether a successor is there.
+        """
+        if not members or ended.is_set():
+            return
+        instance = self._instance
+        limit_s = instance.deadlines.life_cycle_s
+        reason = "initialization_failed" if self._has_failed else "reload" if is_reload else "shutdown"
+        self.is_leaving = True
+        with trio.move_on_after(limit_s, shield=True) as scope:  # noqa: ASYNC912 - the nursery below is a cancel point
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_when, ended, nursery.cancel_scope)
+                for member in members:
+                    try:
+                        await _invoke(member, reason, limit_s, even_at_the_end=True)
+                    except CallError as exc:
+                        event = member.hook.event.value
+                        instance.report(Code.CALL_FAILED, Severity.WARNING, f"{event}: {exc.message}")
+                nursery.cancel_scope.cancel("all was said")
+        self.is_leaving = False
+        if scope.cancelled_caught:
+            message = f"it is not done with its end within {limit_s:g} s, and is stopped"
+            instance.report(Code.CALL_TIMED_OUT, Severity.WARNING, message)
 
 
 async def _cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:

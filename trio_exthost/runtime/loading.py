@@ -175,7 +175,7 @@ class Loader:
     def start_beside(self, candidate: Candidate) -> Instance:
         """Start one that is not yet the one of its name; `take_over` makes it that."""
         instance = Instance(self._session, candidate, self._host.next_instance_number(), self._rank_of(candidate))
-        instance.reason_to_begin = "reload"
+        instance.life.reason = "reload"
         self._beside.add(instance)
         self._run(instance)
         return instance

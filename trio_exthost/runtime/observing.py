@@ -96,7 +96,7 @@ class Observing:
         receivers = [
             instance
             for instance in dict.fromkeys(each.instance for each in members if _concerns(each.hook, payload))
-            if (instance is to if to is not None else not instance.is_beginning)
+            if (instance is to if to is not None else not instance.life.is_beginning)
         ]
         if not receivers:
             return None

@@ -356,7 +356,9 @@ class Session(SessionLoading, SessionOffers, SessionPoints):
         """Tell `session_start`, once; before everything else that is told."""
         if not self._is_started:
             self._is_started = True
-            told = tuple(each for each in self.views.subscribers.get(Event.SESSION_START, ()) if not each.is_beginning)
+            told = tuple(
+                each for each in self.views.subscribers.get(Event.SESSION_START, ()) if not each.life.is_beginning
+            )
             self.fanout.send(Event.SESSION_START, {}, self.next_sequence(), told)
             self.observing.tell(HookEvent.SESSION_START, {"reason": "initial"})
 
@@ -364,7 +366,7 @@ class Session(SessionLoading, SessionOffers, SessionPoints):
         """An instance was admitted and has begun: one that came after the start is told of it now."""
         if self._is_started:
             self.fanout.welcome(instance)
-            self.observing.tell(HookEvent.SESSION_START, {"reason": instance.reason_to_begin}, to=instance)
+            self.observing.tell(HookEvent.SESSION_START, {"reason": instance.life.reason}, to=instance)
 
     def raise_sequence(self, least: int) -> None:
         """Numbers begin above this one: it was drawn in an earlier life of the session."""

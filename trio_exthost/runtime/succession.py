@@ -209,7 +209,7 @@ class Succession:
         session.panels.show_held(new)
         for answer in self._answers:
             answer()
-        new.begin()
+        new.life.begin()
 
     def _accepted(self, planned: _Planned, handle: int) -> None:
         planned.handle = handle
