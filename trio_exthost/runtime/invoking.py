@@ -88,13 +88,18 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
       CallError: As `calls.call`; with the code of the refusal where what it stores could not be stored.
     """
     brokered: list[Brokered] = []
+    late: CallTimedOut | None = None
     try:
-        answer = await _ask(instance, invoked, patience, brokered)
-        return await _store(instance, invoked, answer) if isinstance(answer, _ToStore) else answer
-    except CallTimedOut as exc:
-        if isinstance(exc.partial, _ToStore):  # it came within the grace, and counts like any other
-            exc.partial = await _store(instance, invoked, exc.partial)
-        raise
+        try:
+            answer = await _ask(instance, invoked, patience, brokered)
+        except CallTimedOut as exc:
+            late, answer = exc, exc.partial
+        if isinstance(answer, _ToStore):  # also of one that came within the grace: it counts like any other
+            answer = await _store(instance, invoked, answer)
+        if late is not None:
+            late.partial = answer
+            raise late
+        return answer
     finally:
         for each in brokered:
             each.end()
