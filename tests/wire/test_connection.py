@@ -23,13 +23,13 @@ def line(word: str, **fields: Any) -> bytes:
     return json.dumps({"type": word, **fields}).encode() + b"\n"
 
 
-def connect() -> Connection:
-    return Connection(CODEC, max_line=4096, stop_line=8192)
+def connect(max_line: int = 4096) -> Connection:
+    return Connection(CODEC, max_line=max_line, stop_line=2 * max_line)
 
 
-def in_phase(phase: Phase) -> Connection:
+def in_phase(phase: Phase, max_line: int = 4096) -> Connection:
     """A fresh connection in this phase."""
-    connection = connect()
+    connection = connect(max_line)
     if phase in (Phase.REGISTERING, Phase.READY):
         events(connection, HELLO)
         connection.acknowledge()
@@ -346,3 +346,35 @@ def test_any_split_gives_the_same_events_and_no_bytes_raise(data: bytes, places:
     assert events(whole, data) == events(pieces, *strategies.cut(data, places))
     assert whole.receive_eof() == pieces.receive_eof()
     assert whole.phase is pieces.phase
+
+
+def taken(connection: Connection, pieces: list[bytes]) -> list[Any]:
+    """As `events`, with the short way for what is one whole frame."""
+    found = []
+    for piece in pieces:
+        event = connection.receive_frame(piece)
+        if event is not None:
+            found.append(event)
+            assert connection.next_event() is None, "the short way leaves nothing"
+        else:
+            found += events(connection, b"")
+    return found
+
+
+@given(st.lists(frames | strategies.streams, max_size=8), strategies.cuts, st.sampled_from(Phase), st.integers(80, 200))
+def test_the_short_way_gives_the_same_events(parts: list[bytes], places: list[int], phase: Phase, longest: int) -> None:
+    for pieces in (parts, b"".join(parts).splitlines(keepends=True), strategies.cut(b"".join(parts), places)):
+        long, short = in_phase(phase, longest), in_phase(phase, longest)
+        assert taken(short, pieces) == events(long, *pieces)
+        assert short.receive_eof() == long.receive_eof()
+        assert short.phase is long.phase
+
+
+def test_after_the_end_the_short_way_is_refused_too() -> None:
+    connection = in_phase(Phase.READY)
+    assert [connection.receive_frame(line("notify", message="a")), connection.receive_eof()] == [
+        from_extension.Notify(message="a"),
+        None,
+    ]
+    with pytest.raises(ProtocolError, match="after the end"):
+        connection.receive_frame(line("notify", message="b"))

@@ -35,7 +35,7 @@ from trio_exthost.runtime.registration import owner_of
 from trio_exthost.runtime.replies import ReplyTable
 from trio_exthost.runtime.services import service_nursery
 from trio_exthost.runtime.transport import Transport
-from trio_exthost.wire import Connection, Phase, from_extension, to_extension
+from trio_exthost.wire import Connection, Fault, Phase, from_extension, to_extension
 from trio_exthost.wire.effects_to_extension import EventsDropped
 
 if TYPE_CHECKING:
@@ -189,9 +189,14 @@ class Instance:
 
     # --- what the wire tells (synchronous; called by the pump) ---
 
-    def handle(self, until: float) -> bool:
-        """Handle buffered frames until `until`; True when some are left. A bug of ours ends this instance, loudly."""
-        next_event = self.connection.next_event
+    def take(self, data: bytes, until: float) -> bool:
+        """Take what it wrote, and handle it as `handle` does."""
+        event = self.connection.receive_frame(data)
+        return self.handle(until) if event is None else self.handle(until, event)
+
+    def handle(self, until: float, only: from_extension.Frame | Fault | None = None) -> bool:
+        """Handle buffered frames until `until`, or only this; True when some are left. A bug of ours ends it, loudly."""
+        next_event = self.connection.next_event if only is None else iter((only, None)).__next__
         instrument = self.host.instrument
         is_left = False
         count = 0
@@ -457,7 +462,7 @@ class _StdoutSink:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self.receive = instance.connection.receive_data
+        self.take = instance.take
         self.handle = instance.handle
 
     def ended(self) -> None:

@@ -26,11 +26,11 @@ READ_BYTES = 64 * 1024
 class Sink(Protocol):
     """Where the bytes of a pipe go."""
 
-    def receive(self, data: bytes) -> None:
-        """Take bytes; handle nothing yet."""
+    def take(self, data: bytes, until: float) -> bool:
+        """Take bytes, and handle them until `time.perf_counter()` passes `until`; True when something is left."""
 
     def handle(self, until: float) -> bool:
-        """Handle what was taken until `time.perf_counter()` passes `until`; True when something is left."""
+        """Go on with what is left, in the same way."""
 
     def ended(self) -> None:
         """No more bytes will come (end of file or a read error)."""
@@ -78,8 +78,18 @@ class InputPipe:
         """Whether the descriptor is still ours."""
         return self.fd >= 0
 
-    def read_once(self) -> bool:
-        """Take what one read gives; False when there is nothing now, or never again."""
+    def turn(self, until: float) -> bool:
+        """One turn of the pump: what is left over first, else one read. True when it wants another turn."""
+        if self._is_left:
+            self._is_left = self._sink.handle(until)
+            if self._is_left:
+                return True
+        if not self.is_paused:
+            self._read_once(until)
+        return self._is_left
+
+    def _read_once(self, until: float) -> bool:
+        """Take and handle what one read gives; False when there is nothing now, or never again."""
         if self.fd < 0 or self.has_ended:
             return False
         try:
@@ -93,19 +103,8 @@ class InputPipe:
             self._end()
             return False
         self.received_bytes += len(data)
-        self._sink.receive(data)
+        self._is_left = self._sink.take(data, until)
         return True
-
-    def turn(self, until: float) -> bool:
-        """One turn of the pump: what is left over first, else one read. True when it wants another turn."""
-        if self._is_left:
-            self._is_left = self._sink.handle(until)
-            if self._is_left:
-                return True
-        if self.is_paused or not self.read_once():
-            return False
-        self._is_left = self._sink.handle(until)
-        return self._is_left
 
     def drain(self, at_most: int, seconds: float) -> bool:
         """Read and handle, on the spot, what is in the pipe already: at most `at_most` bytes, for at most `seconds`.
@@ -120,10 +119,9 @@ class InputPipe:
         self._is_left = self._sink.handle(until)
         while at_most > 0 and not self._is_left:
             before = self.received_bytes
-            if not self.read_once():
+            if not self._read_once(until):
                 break
             at_most -= self.received_bytes - before
-            self._is_left = self._sink.handle(until)
         self.worked(begun, time.perf_counter())
         return self._is_left
 

@@ -37,7 +37,12 @@ class StderrSink:
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         """Hand all bytes to `write`."""
-        self.receive = write
+        self._write = write
+
+    def take(self, data: bytes, until: float) -> bool:  # noqa: ARG002 - the pump's protocol
+        """Write them; nothing is ever left."""
+        self._write(data)
+        return False
 
     def handle(self, until: float) -> bool:  # noqa: ARG002 - the pump's protocol
         """There is nothing to handle later."""

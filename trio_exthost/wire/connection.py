@@ -123,6 +123,22 @@ class Connection:
             raise _local("bytes after the end of the stream")
         self._lines.feed(data)
 
+    def receive_frame(self, data: bytes) -> from_extension.Frame | Fault | None:
+        """As `receive_data` and the first `next_event`, in less time, for what a read gives mostly: one whole frame.
+
+        Returns:
+          What `next_event` would give first, and nothing is left; or None: `next_event` has to be asked.
+        """
+        if self._lines.is_line(data) and not self._ended:
+            try:
+                frame = self._codec.decode(data)  # to JSON, its line end is a blank
+            except ProtocolError:
+                pass  # told by `next_event`
+            else:
+                return frame if frame.TYPE in self._plain else self._admit(frame)
+        self.receive_data(data)
+        return None
+
     def next_event(self) -> from_extension.Frame | Fault | None:
         """The next frame or fault, or None if more bytes are needed (or it is CLOSED).
 

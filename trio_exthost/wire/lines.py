@@ -78,6 +78,16 @@ class LineSplitter:
         self._buffer += data
         self._is_drained = self._is_split = False
 
+    def is_line(self, data: bytes) -> bool:
+        """Whether these bytes, were they fed, would be one ordinary line and nothing more: then they need not be."""
+        return (
+            self._is_drained
+            and self._is_split
+            and not self._buffer
+            and len(data) <= self._max
+            and data.find(b"\n") == len(data) - 1
+        )
+
     def _complete(self, lines: list[bytes]) -> bool:
         """Put what is in the buffer before the first line; False, and nothing done, where that is not ordinary."""
         buffer = self._buffer
