@@ -90,7 +90,7 @@ def test_a_payload_key_of_the_payloads_own_name_is_spread_like_any() -> None:
 @given(strategies.frames_of(to_extension.Event))
 def test_an_event_without_its_frame_is_the_same_line(event: to_extension.Event) -> None:
     fields = {"event": event.event, "session_id": event.session_id, "cwd": event.cwd, "sequence": event.sequence}
-    told = {name: value for name, value in fields.items() if value or name == "event"}
+    told = {"type": "event"} | {name: value for name, value in fields.items() if value or name == "event"}
     assert CODEC.encode_spread(to_extension.Event, told, event.payload) == CODEC.encode(event)
 
 
@@ -98,7 +98,7 @@ def test_an_event_without_its_frame_is_the_same_line(event: to_extension.Event) 
 def test_an_event_without_its_frame_is_refused_as_with_it(payload: Any) -> None:
     refused(payload)
     with pytest.raises(PayloadError):
-        CODEC.encode_spread(to_extension.Event, {"event": "turn_start"}, payload)
+        CODEC.encode_spread(to_extension.Event, {"type": "event", "event": "turn_start"}, payload)
 
 
 def test_line_separators_of_unicode_survive() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from trio_exthost.hooks import NEVER_DROPPED, Event
 from trio_exthost.runtime.bodies import fitting
 from trio_exthost.runtime.entry import Entry, Kind
-from trio_exthost.runtime.outbox import post_to_all
 from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Fanout:
         """Queue an event for these."""
         if subscribers:
             entry = self._entry(event, payload, sequence)
-            post_to_all(subscribers, entry, self._host.flusher)
+            self._host.flusher.tell(subscribers, entry)
         if self._host.instrument is not None:
             receivers = tuple(instance.name for instance in subscribers)
             self._host.instrument.event_emitted(self._session.id, event, sequence, payload, receivers)
@@ -48,9 +47,11 @@ class Fanout:
             self.send(Event.SESSION_START, {}, session.next_sequence(), (instance,))
 
     def _entry(self, event: str, payload: Mapping[str, Any], sequence: int) -> Entry:
-        host, fields = self._host, {"event": event, **self._where, "sequence": sequence}
-        data = host.codec.encode_spread(to_extension.Event, fields, payload)
+        host = self._host
+        kind = to_extension.Event
+        fields = {"type": kind.TYPE, "event": event, **self._where, "sequence": sequence}
+        data = host.codec.encode_spread(kind, fields, payload)
         limits = host.config.limits
         if len(data) > limits.event_body_bytes and (smaller := fitting(payload, limits)) is not payload:
-            data = host.codec.encode_spread(to_extension.Event, fields, smaller)
+            data = host.codec.encode_spread(kind, fields, smaller)
         return Entry(data, Kind.KEPT if event in NEVER_DROPPED else Kind.EVENT, sequence)

@@ -72,7 +72,7 @@ class Host:
         self.policy = policy
         self.secrets = secrets
         self._state = state
-        self.diagnostics: DiagnosticLog = DiagnosticLog(config.limits.diagnostics)
+        self._diagnostics: DiagnosticLog = DiagnosticLog(config.limits.diagnostics)
         self.pump: Pump = Pump(config.limits.pump_slice_s)
         self.flusher: Flusher = Flusher()
         self.next_id: Callable[[], str] = id_source()
@@ -92,6 +92,12 @@ class Host:
         self.is_closing = False
         self._thread = threading.get_ident()
         self._instances = 0
+
+    @property
+    def diagnostics(self) -> DiagnosticLog:
+        """What was reported, drops of what was told just now included."""
+        self.flusher.deal()
+        return self._diagnostics
 
     def check_thread(self) -> None:
         """Raise where the caller is not on the host's thread; nothing has been changed then.
@@ -199,7 +205,7 @@ class Host:
             instance=instance.number if instance is not None else None,
             time=time.time(),
         )
-        self.diagnostics.add(diagnostic)
+        self._diagnostics.add(diagnostic)
         for each in [session] if session is not None else list(self.sessions.values()):
             each.tell_diagnostic(diagnostic)
 

@@ -14,7 +14,6 @@ import attrs
 from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.invoking import context_for
-from trio_exthost.runtime.outbox import post_to_all
 from trio_exthost.wire import to_extension
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class Observing:
         context = _context_body(session, run, sequence, message_id, tool_call_id)
         plain = self._encode(event, {"context": context, "payload": payload}, sequence)
         if not stream:
-            post_to_all(receivers, Entry(plain, Kind.EVENT, sequence), session.host.flusher)
+            session.host.flusher.tell(receivers, Entry(plain, Kind.EVENT, sequence))
         else:
 
             def encode(replaced: int) -> bytes:

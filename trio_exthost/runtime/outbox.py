@@ -11,8 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -90,6 +89,25 @@ class Outbox(trio.abc.SendChannel[bytes]):
     @trio.lowlevel.enable_ki_protection
     def post(self, entry: Entry) -> None:
         """Queue an entry of any kind but CALL and have it written at the next tick. Never blocks, never raises."""
+        if self._flusher.spread:
+            self._flusher.deal()
+        self._post(entry)
+
+    @trio.lowlevel.enable_ki_protection
+    def post_dealt(self, entries: Sequence[Entry], size: int) -> None:
+        """As `post` of each of these, which are `size` bytes; called by the flusher for what was told to many."""
+        waiting = self._waiting
+        if self._bytes + size <= self._room and len(waiting) + len(entries) <= self._max_frames:
+            waiting.extend(entries)
+            self._bytes += size
+            if not self.is_dirty:
+                self.is_dirty = True
+                self._flusher.mark(self)
+        else:
+            for entry in entries:
+                self._post(entry)
+
+    def _post(self, entry: Entry) -> None:
         if self.is_broken or self.is_closing:
             return
         if not self._is_full_for(entry) or self._make_room(entry):
@@ -103,6 +121,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
           Overloaded: There is no room; nothing was queued.
           ClosedError: The outbox is closed or its pipe broken; nothing was queued.
         """
+        if self._flusher.spread:
+            self._flusher.deal()
         if self.is_broken or self.is_closing:
             raise ClosedError("its input is closed", extension=self._extension)
         if self._is_full_for(entry):
@@ -182,6 +202,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
     @trio.lowlevel.enable_ki_protection
     def withdraw(self, entry: Entry) -> bool:
         """Take a call back whose caller gave up; False when its first byte is in the pipe already, or it is gone."""
+        if self._flusher.spread:
+            self._flusher.deal()
         if not self._waiting or (self._offset and self._waiting[0] is entry):
             return False
         try:
@@ -194,6 +216,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
 
     def drop_events(self) -> int:
         """Forget the waiting events that may be dropped (the extension is being stopped); how many they were."""
+        if self._flusher.spread:
+            self._flusher.deal()
         head = [self._waiting.popleft()] if self._offset else []
         before = len(self._waiting)
         rest = [entry for entry in self._waiting if entry.kind is not Kind.EVENT]
@@ -304,11 +328,15 @@ class Outbox(trio.abc.SendChannel[bytes]):
     @property
     def waiting_frames(self) -> int:
         """Frames that wait, the partly written one included."""
+        if self._flusher.spread:
+            self._flusher.deal()
         return len(self._waiting)
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes that wait; a partly written frame counts whole."""
+        if self._flusher.spread:
+            self._flusher.deal()
         return self._bytes
 
     @property
@@ -318,6 +346,8 @@ class Outbox(trio.abc.SendChannel[bytes]):
 
     def finish(self) -> None:
         """Take nothing more; what waits is still written, then the pipe is closed (by the next flush at the earliest)."""
+        if self._flusher.spread:
+            self._flusher.deal()
         self.is_closing = True
         self._room = -1
 
@@ -354,34 +384,3 @@ class Outbox(trio.abc.SendChannel[bytes]):
         """Close it, with a checkpoint."""
         self.close()
         await trio.lowlevel.checkpoint()
-
-
-class Receiver(Protocol):
-    """Who has an outbox."""
-
-    outbox: Outbox
-
-
-@trio.lowlevel.enable_ki_protection
-def post_to_all(receivers: Iterable[Receiver], entry: Entry, flusher: Flusher) -> None:
-    """As `post` to the outbox of each, in this order; all are written by this flusher.
-
-    It is `post` written out, as it runs once per event and subscriber; what is out of the ordinary is left to that.
-    """
-    size = len(entry.data)
-    dirty: list[Outbox] = []
-    try:
-        for receiver in receivers:
-            outbox = receiver.outbox
-            waiting = outbox._waiting  # noqa: SLF001 - the class is of this module
-            if outbox._bytes + size <= outbox._room and len(waiting) < outbox._max_frames:  # noqa: SLF001
-                waiting.append(entry)
-                outbox._bytes += size  # noqa: SLF001
-                if not outbox.is_dirty:
-                    outbox.is_dirty = True
-                    dirty.append(outbox)
-            else:
-                outbox.post(entry)
-    finally:
-        # Also where the embedder's code, told of a dropped event, has raised: they count as marked.
-        flusher.mark_all(dirty)

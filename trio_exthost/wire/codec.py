@@ -135,14 +135,14 @@ class Codec:
 
         Args:
           kind: Of a frame with a spread payload.
-          fields: All others that are not at their default, in the order of the class.
+          fields: `type`, and all others that are not at their default, in the order of the class.
           payload: What is spread.
 
         Raises:
           PayloadError: As `encode`.
         """
         try:
-            plain = self._spread_over({"type": kind.TYPE, **fields}, payload, self._own[kind])
+            plain = self._spread_over(fields, payload, self._own[kind])
         except (AttributeError, TypeError) as exc:
             raise PayloadError(f"{kind.TYPE}: the payload is no mapping: {exc}") from exc
         return self._encode_checked(kind.TYPE, plain)
