@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from trio_exthost.effects import MAX_EFFECTS
@@ -56,8 +57,9 @@ def _terms(instance: Instance) -> effects_to_extension.DialectTerms:
     )
 
 
+@functools.cache
 def package_version() -> str:
-    """This package's version, as installed."""
+    """This package's version, as installed; read once (parsing its metadata took a sixth of an extension's start)."""
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 10 ms that most imports never need
 
     try:
