@@ -42,7 +42,7 @@ def shown(text: str) -> str:
 
 def key_path(at: str, key: str) -> str:
     """The path of a key of the object at `at`; that of the whole descriptor is empty."""
-    if not _PLAIN_KEY.fullmatch(key):
+    if len(key) > _SHOWN_CHARACTERS or not _PLAIN_KEY.fullmatch(key):
         return f"{at}[{shown(key)}]"
     return f"{at}.{key}" if at else key
 
@@ -232,20 +232,28 @@ def copied_json(value: object, at: str, *, extension: str | None, max_bytes: int
     def fail(where: str, reason: str, code: str = "invalid_payload") -> Never:
         raise RegistrationRefused(reason, code=code, field=where, extension=extension)
 
-    def copy(each: Any, where: str, depth: int) -> Any:
-        if isinstance(each, dict | list) and depth == max_depth:
+    parts = 0
+
+    def copy(each: Any, steps: list[str | int]) -> Any:
+        # Where it is, is written only for a refusal, and what is certainly too large is not gone through to its end: of a
+        # wide frame either would take seconds.
+        nonlocal parts
+        parts += 1
+        if 2 * parts - 1 > max_bytes:  # a part has at least one character, and what separates it from the next
+            fail(at, f"must have at most {max_bytes} bytes; so many parts take more", "resource_limit")
+        if isinstance(each, dict | list) and len(steps) == max_depth:
             fail(at, f"is nested deeper than {max_depth} levels", "resource_limit")
         if isinstance(each, dict):
             if not all(isinstance(key, str) and _is_encodable(key) for key in each):
-                fail(where, "must have text for keys")
-            return {key: copy(child, key_path(where, key), depth + 1) for key, child in each.items()}
+                fail(item_path(at, steps), "must have text for keys")
+            return {key: copy(child, [*steps, key]) for key, child in each.items()}
         if isinstance(each, list):
-            return [copy(child, f"{where}[{index}]", depth + 1) for index, child in enumerate(each)]
+            return [copy(child, [*steps, index]) for index, child in enumerate(each)]
         if not _is_scalar(each):
-            fail(where, "is not a value of JSON")
+            fail(item_path(at, steps), "is not a value of JSON")
         return each
 
-    result = copy(value, at, 0)
+    result = copy(value, [])
     if (size := len(json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode())) > max_bytes:
         fail(at, f"must have at most {max_bytes} bytes, not {size}", "resource_limit")
     return result

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Never
 
 from trio_exthost.errors import ManifestError
-from trio_exthost.packages.json_text import key_path
+from trio_exthost.packages.json_text import SHOWN_CHARACTERS, key_path, shown
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ALIASES = {"timeout": "tool_timeout_s", "timeout_s": "tool_timeout_s", "timeout_ms": "tool_timeout_s"}
@@ -31,7 +31,7 @@ def _short(value: float) -> str:
 
 def nearest(word: str, known: Collection[str]) -> str | None:
     """The known word that `word` was probably meant to be, or None."""
-    lowered = word.lower()
+    lowered = word[:SHOWN_CHARACTERS].lower()
     close = difflib.get_close_matches(lowered, {*known, *_ALIASES}, n=1, cutoff=0.8)
     found = _ALIASES.get(close[0], close[0]) if close else None
     return found if found in known else None
@@ -104,7 +104,7 @@ class Fields:
             return None
         word = self._text(self._values[key], self.at(key))
         if word not in words:
-            self.fail(self.at(key), f"must be one of {', '.join(words)}, not {json.dumps(word)}")
+            self.fail(self.at(key), f"must be one of {', '.join(words)}, not {shown(word)}")
         return word
 
     def whole(self, key: str, least: int, most: int) -> int | None:
@@ -113,8 +113,8 @@ class Fields:
             return None
         value = self._values[key]
         if isinstance(value, bool) or not isinstance(value, int):
-            shown = json.dumps(value) if isinstance(value, float) else noun(value)
-            self.fail(self.at(key), f"must be a whole number, not {shown}")
+            given = json.dumps(value) if isinstance(value, float) else noun(value)
+            self.fail(self.at(key), f"must be a whole number, not {given}")
         if not least <= value <= most:
             self.fail(self.at(key), f"must be from {least} to {most}, not {_short(value)}")
         return value
@@ -142,7 +142,7 @@ class Fields:
             if not word:
                 self.fail(where, "must not be empty")
             if word in seen:
-                self.fail(where, f"{json.dumps(word)} stands twice; first at {seen[word]}")
+                self.fail(where, f"{shown(word)} stands twice; first at {seen[word]}")
             seen[word] = where
         return tuple(seen)
 
@@ -158,7 +158,7 @@ class Fields:
     def check_env_name(self, name: str, where: str) -> None:
         """Refuse what cannot name an environment variable."""
         if not _ENV_NAME.fullmatch(name):
-            self.fail(where, f"{json.dumps(name)} cannot name an environment variable")
+            self.fail(where, f"{shown(name)} cannot name an environment variable")
 
     def _items(self, key: str) -> list[tuple[str, object]]:
         if not self.has(key):

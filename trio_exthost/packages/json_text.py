@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import re
 
+SHOWN_CHARACTERS = 128
+"""Of a text of the file that a message shows; a file may hold one of a megabyte."""
+_PATH_CHARACTERS = 1000
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -52,9 +55,15 @@ def parse_json(data: bytes) -> object:
     return value
 
 
+def shown(text: str) -> str:
+    """A text in quotes, one of great length only begun."""
+    return json.dumps(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "...")
+
+
 def key_path(at: str, key: str) -> str:
     """The path of `key` in the object at `at`: `$.exthost.priority`, or `$["a b"]` where a dot would mislead."""
-    return f"{at}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{at}[{json.dumps(key)}]"
+    is_plain = len(key) <= SHOWN_CHARACTERS and _PLAIN_KEY.fullmatch(key)
+    return f"{at}.{key}" if is_plain else f"{at}[{shown(key)}]"
 
 
 def _decode(data: bytes) -> str:
@@ -83,17 +92,37 @@ def _object(pairs: list[tuple[str, object]]) -> _Object:
     return result
 
 
+_Place = tuple["_Place | None", "str | int"]
+"""A key or an index, and the place of what it is in; the document's own is None."""
+
+
 def _refuse_duplicates(value: object) -> None:
-    """Walk without recursion: a file may be nested more deeply than Python calls may be."""
-    waiting: list[tuple[str, object]] = [("$", value)]
+    """Walk without recursion: a file may be nested more deeply than Python calls may be.
+
+    A path is written only for the error: one for each of the values of a small file can take all memory there is.
+    """
+    waiting: list[tuple[_Place | None, object]] = [(None, value)]
     while waiting:
         at, current = waiting.pop()
         if isinstance(current, _Object):
             if current.twice is not None:
-                raise JsonTextError(f"the key {json.dumps(current.twice)} stands twice", key_path(at, current.twice))
-            waiting.extend((key_path(at, key), child) for key, child in current.items())
+                raise JsonTextError(f"the key {shown(current.twice)} stands twice", _path((at, current.twice)))
+            waiting.extend(((at, key), child) for key, child in current.items() if isinstance(child, dict | list))
         elif isinstance(current, list):
-            waiting.extend((f"{at}[{index}]", child) for index, child in enumerate(current))
+            waiting.extend(
+                ((at, index), child) for index, child in enumerate(current) if isinstance(child, dict | list)
+            )
+
+
+def _path(place: _Place | None) -> str:
+    steps: list[str | int] = []
+    while place is not None:
+        place, step = place
+        steps.append(step)
+    at = "$"
+    for step in reversed(steps):
+        at = key_path(at, step) if isinstance(step, str) else f"{at}[{step}]"
+    return at if len(at) <= _PATH_CHARACTERS else f"{at[: _PATH_CHARACTERS // 2]} ... {at[-_PATH_CHARACTERS // 2 :]}"
 
 
 def _syntax_message(exc: json.JSONDecodeError) -> str:

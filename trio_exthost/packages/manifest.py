@@ -7,7 +7,6 @@ not applied.
 
 from __future__ import annotations
 
-import json
 import os
 import unicodedata
 from collections.abc import Mapping
@@ -21,12 +20,14 @@ from trio_exthost.effects.permissions import PERMISSIONS as PERMISSIONS  # noqa:
 from trio_exthost.errors import ManifestError
 from trio_exthost.packages.fields import Fields, did_you_mean, nearest, noun
 from trio_exthost.packages.files import printable, read_regular, reason_of
-from trio_exthost.packages.json_text import JsonTextError, parse_json
+from trio_exthost.packages.json_text import JsonTextError, parse_json, shown
 
 MANIFEST_NAME = "extension.json"
 """The file that makes a directory an extension."""
 
 _LIMIT_BYTES = 1024 * 1024
+_LOOKED_AT = 100
+"""Unknown keys that are looked at for a misspelling: that takes a while for each, and a file has room for 100,000."""
 _NAME_CHARACTERS = 128
 _NAME_BYTES = 200  # a log file is named after it, and file systems take 255 bytes
 _TIMEOUT_MAXIMUM_S = 86_400
@@ -181,7 +182,7 @@ def _name(fields: Fields) -> str:
         fields.fail("$.name", "is missing", _near_miss(fields, "name"))
     name = fields.text("name")
     if wrong := _wrong_name(name):
-        fields.fail("$.name", f"{wrong}, and {json.dumps(name[:_NAME_CHARACTERS])} is not usable", "use a plain word")
+        fields.fail("$.name", f"{wrong}, and {shown(name)} is not usable", "use a plain word")
     return name
 
 
@@ -200,13 +201,13 @@ def _wrong_name(name: str) -> str:
 
 def _near_miss(fields: Fields, key: str) -> str:
     """A hint, if one of the unknown keys was probably meant to be `key`."""
-    guilty = next((each for each in fields.unknown(_KEYS) if nearest(each, (key,))), None)
-    return f"there is {json.dumps(guilty)}; did you mean {key}?" if guilty else ""
+    guilty = next((each for each in fields.unknown(_KEYS)[:_LOOKED_AT] if nearest(each, (key,))), None)
+    return f"there is {shown(guilty)}; did you mean {key}?" if guilty else ""
 
 
 def _warnings(fields: Fields) -> list[str]:
     result: list[str] = []
-    for key in fields.unknown(_KEYS):
+    for key in fields.unknown(_KEYS)[:_LOOKED_AT]:
         if key in _OTHER_HOSTS_KEYS:
             continue
         meant = nearest(key, _KEYS)
@@ -218,7 +219,7 @@ def _warnings(fields: Fields) -> list[str]:
 
 
 def _skill_escapes(path: str, index: int, skill: str, name: str) -> None:
-    message = f"{json.dumps(skill)} must stay inside the extension's directory"
+    message = f"{shown(skill)} must stay inside the extension's directory"
     raise ManifestError(message, path=path, where=f"$.skills[{index}]", extension=name)
 
 
@@ -229,9 +230,10 @@ def _section(value: object, path: str, name: str) -> HostSection:
         ours.fail(ours.at(key), "is not known here", did_you_mean(key, _SECTION_KEYS))
     required = _permissions(ours, "permissions")
     optional = _permissions(ours, "optional_permissions")
+    needed = frozenset(required)
     for index, word in enumerate(optional):
-        if word in required:
-            ours.fail(f"$.exthost.optional_permissions[{index}]", f"{json.dumps(word)} is in permissions too")
+        if word in needed:
+            ours.fail(f"$.exthost.optional_permissions[{index}]", f"{shown(word)} is in permissions too")
     env_from = ours.distinct("env_from")
     for index, variable in enumerate(env_from):
         ours.check_env_name(variable, f"$.exthost.env_from[{index}]")
@@ -260,5 +262,5 @@ def _permissions(fields: Fields, key: str) -> tuple[str, ...]:
         if not is_permission(word):
             where = f"{fields.at(key)}[{index}]"
             hint = did_you_mean(word, (*PERMISSIONS, *PERMISSION_FAMILIES))
-            fields.fail(where, f"{json.dumps(word)} is no permission", hint)
+            fields.fail(where, f"{shown(word)} is no permission", hint)
     return words

@@ -28,7 +28,7 @@ def find_fault(value: object, max_depth: int) -> str | None:
             if isinstance(item, Mapping):
                 if (fault := _key_fault(item)) is not None:
                     return f"{_render(path)}: {fault}"
-                children: Iterable[tuple[str, Any]] = ((f".{key}", child) for key, child in item.items())
+                children: Iterable[tuple[str, Any]] = ((f".{key:.80}", child) for key, child in item.items())
             else:
                 children = ((f"[{index}]", child) for index, child in enumerate(item))
             stack.extend((child, (path, step), depth + 1) for step, child in children)

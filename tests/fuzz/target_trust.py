@@ -1,0 +1,75 @@
+"""Any bytes as the trust store.
+
+What must hold: what is not understood is told, counts as no trust, and is never overwritten; what is understood keeps every
+decision when one is added.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fuzz.choices import Choices
+from fuzz.hostile import changed, spoiled, write
+
+from trio_exthost.errors import TrustError
+from trio_exthost.packages import TrustStore
+
+_FOLDER = Path(tempfile.mkdtemp(prefix="exthost-fuzz-")).resolve()
+_FILE = _FOLDER / "trust.json"
+_EXTENSION = _FOLDER / "x"
+_ENTRY = {
+    "path": str(_EXTENSION), "digest": "sha256:1", "decision": "trusted", "name": "x", "decided_at": "2026-01-01T00:00:00Z",
+}  # fmt: skip
+_OTHER = {**_ENTRY, "path": "/y", "decision": "denied"}
+WHOLE: dict[str, Any] = {"version": 1, "decisions": [_ENTRY, _OTHER]}
+WORDS = ("version", "decisions", *_ENTRY, "trusted", "denied", str(_EXTENSION), "sha256:1")
+DICTIONARY = tuple(map(write, WORDS))
+_AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+def seeds() -> Iterator[bytes]:
+    for one in (WHOLE, {"version": 1, "decisions": []}, {"version": 2}, []):
+        yield b"\x00" + write(one)
+    yield from (bytes([1, number, number]) * 5 for number in range(64))
+
+
+def text(data: bytes) -> bytes:
+    choices = Choices(data)
+    if choices.byte() % 2 == 0:
+        return choices.rest()
+    value: Any = WHOLE
+    for _ in range(1 + choices.below(3)):
+        value = changed(value, choices, WORDS, [_ENTRY, _OTHER])
+    written = write(value)
+    return spoiled(written, choices) if choices.one_in(4) else written
+
+
+def fuzz_one(data: bytes) -> None:
+    content = text(data)
+    _FILE.write_bytes(content)
+    _FILE.chmod(0o600)
+    store = TrustStore(_FILE)
+    problem, before = store.problem, store.entries()
+    if problem is not None:
+        problem.encode()
+        assert problem.isprintable(), f"a message that cannot be shown: {problem!r}"
+        assert before == ()
+        assert store.decision(_EXTENSION, "sha256:1") is None
+        for act in (lambda: store.trust(_EXTENSION, "sha256:1", decided_at=_AT), lambda: store.forget(_EXTENSION)):
+            try:
+                act()
+            except TrustError:
+                continue
+            raise AssertionError("what cannot be read was written over")
+        assert _FILE.read_bytes() == content
+        return
+    new = store.trust(_EXTENSION, "sha256:new", name="x", decided_at=_AT)
+    after = store.entries()
+    assert after[-1] == new
+    assert set(after) >= {each for each in before if each.path != str(_EXTENSION)}
+    assert store.decision(_EXTENSION, "sha256:new") is True
+    assert store.forget(_EXTENSION) == sum(each.path == str(_EXTENSION) for each in after)
