@@ -64,8 +64,8 @@ def _fields(kind: type[Any], *, whole: bool) -> dict[str, Any]:
 def keys_of(value: Any) -> set[str]:
     """All keys in it, at any depth."""
     if isinstance(value, dict):
-        return set(value).union(*map(_keys, value.values()))
-    return set().union(*map(_keys, value)) if isinstance(value, list) else set()
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
 
 
 def _of_class(kind: type[Any]) -> list[dict[str, Any]]:

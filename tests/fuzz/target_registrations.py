@@ -77,7 +77,7 @@ def _values(value: Any) -> None:
     for read in (read_tool_answer, read_command_answer):
         try:
             read(value)
-        except HostError as exc:
+        except ValueError as exc:  # the caller says whose answer it was
             check_message(str(exc))
 
 

@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from trio_exthost.cli.transcripts_json import NotJson, decode
 from trio_exthost.effects import compile_schema
 from trio_exthost.errors import ManifestError, RegistrationRefused
 from trio_exthost.packages import parse_manifest
@@ -91,3 +92,9 @@ def test_a_long_key_of_a_schema_is_told_in_a_short_text() -> None:
     with pytest.raises(RegistrationRefused, match="is not a value of JSON") as caught:
         compile_schema({"k" * 10_000: [float("nan")]})
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"1e" + b"9" * 400])
+def test_a_number_of_a_recording_that_is_too_large_for_a_float_is_told(number: bytes) -> None:
+    with pytest.raises(NotJson, match="a number is too large"):
+        decode(b'{"a":[' + number + b'],"b":"\\ud800"}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ def decode(data: bytes) -> Any:
         """It may be JSON all the same: half of a surrogate pair is not, to that decoder."""
     try:
         text = data.decode("utf-8")
-        return _without_surrogates(json.loads(text, parse_constant=_no_constant))
+        return _without_surrogates(json.loads(text, parse_constant=_no_constant, parse_float=_finite))
     except UnicodeDecodeError:
         raise NotJson("is no UTF-8") from None
     except json.JSONDecodeError as exc:
@@ -46,6 +47,14 @@ def decode(data: bytes) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise NotJson(f"is no JSON: {name}")
+
+
+def _finite(digits: str) -> float:
+    """The number; one that is too large would be infinite, which can be sent to nobody."""
+    number = float(digits)
+    if math.isinf(number):
+        raise NotJson("is no JSON: a number is too large")
+    return number
 
 
 def _without_surrogates(value: Any) -> Any:
