@@ -85,6 +85,8 @@ async def call(instance: Instance, request: Request, patience: Patience | float)
     """
     if not isinstance(patience, Patience):
         patience = Patience(patience)
+    if instance.life.is_migrating and not request.even_at_the_end:
+        await _until_in_order(instance, request, patience)
     pending, entry = _issue(instance, request, patience)
     epoch = instance.health.begin()
     error: BaseException | None = None
@@ -95,6 +97,16 @@ async def call(instance: Instance, request: Request, patience: Patience | float)
         raise
     finally:
         instance.health.ended(epoch, error)
+
+
+async def _until_in_order(instance: Instance, request: Request, patience: Patience) -> None:
+    """Wait while its state is being migrated: who is asked then would be asked about a state it cannot read."""
+    if not await instance.life.until_in_order(patience.deadline):
+        raise CallTimedOut(
+            f"{request.what} was not begun: its state was still being migrated after {patience.limit_s:g} s",
+            extension=instance.name,
+            may_have_run=False,
+        )
 
 
 async def _await_answer(

@@ -170,6 +170,11 @@ class Asking:
                 return Answer(reason="it does not take part here any more")
             if isinstance(heir, Absent):
                 return self.answer_for(heir)
+            life = instance_of(heir).life
+            if life.is_held_up and self._budget.left_s > 0:  # its own time begins once it can be asked
+                await life.until_in_order(self._budget.deadline)
+                member = as_it_stands(self._session, heir)
+                continue
             try:
                 return await self._ask(heir, payload)
             except CallAborted:

@@ -56,13 +56,37 @@ class LifeHooks:
         self.is_beginning = True
         instance.nursery.start_soon(self._begin, members, name=f"begin of {instance.name}")
 
+    def bring_in_order(self) -> None:
+        """What it has stored may be in another form than it knows from now on: that comes before all else, in a task."""
+        if not self.is_migrating:  # else whoever is at it looks at it again in the end
+            instance = self._instance
+            assert instance.nursery is not None
+            self.is_migrating = True
+            instance.nursery.start_soon(self._migrate, name=f"migration of {instance.name}")
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it can be asked later, but not now: its state is being brought in order."""
+        return self.is_migrating and not self._instance.is_ending
+
+    async def until_in_order(self, deadline: float) -> bool:
+        """Whether it is not held up any more by `deadline`; it may have come to its end by that."""
+        return await self._instance.until(lambda: not self.is_held_up, deadline)
+
+    async def _migrate(self) -> None:
+        instance = self._instance
+        try:
+            why = await instance.session.persistence.prepare(instance)
+        finally:
+            self.is_migrating = False
+            instance.poke()
+        if why:
+            instance.end(Code.LOAD_FAILED, why)
+
     async def _begin(self, members: Sequence[HookMember]) -> None:
         instance = self._instance
         if self.is_migrating:
-            why = await instance.session.persistence.prepare(instance)
-            self.is_migrating = False
-            if why:
-                instance.end(Code.LOAD_FAILED, why)
+            await self._migrate()
         error = await self._load(members) if not instance.is_ending else None
         if instance.is_ending:
             return

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trio_exthost.effects import EffectKind, EffectRecord
-from trio_exthost.errors import MalformedReply, MigrationRefused
+from trio_exthost.errors import MalformedReply, MigrationRefused, StateRefused
 from trio_exthost.runtime.invoking import Invoked, invoke
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.state import Migration, needs_migration
@@ -14,6 +14,32 @@ from trio_exthost.state import Migration, needs_migration
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.persistence import Persistence
+
+
+MAX_ATTEMPTS = 5
+"""How often it is asked on one branch: what is stored meanwhile, by who runs in the old form, is migrated with the rest."""
+
+
+async def migrate(persistence: Persistence, instance: Instance) -> None:
+    """Migrate what an instance has stored, in both spaces, until none of it is in an older schema.
+
+    Raises:
+      StateError: It cannot be; the state is as it was.
+      CallError: The extension gave no usable answer.
+    """
+    attempts, selected = 0, persistence.selected
+    while True:
+        try:
+            await migrate_session(persistence, instance)
+            await migrate_shared(persistence, instance)
+        except StateRefused as exc:
+            attempts = attempts + 1 if persistence.selected == selected else 0
+            if exc.code != "conflict" or attempts == MAX_ATTEMPTS:
+                raise
+        else:
+            if not persistence.is_due(instance):
+                return
+        selected = persistence.selected  # where another branch was selected meanwhile, it begins again
 
 
 async def migrate_session(persistence: Persistence, instance: Instance) -> None:

@@ -6,6 +6,7 @@ cannot be (another host has it, it is damaged), those extensions do not run, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,7 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, ClosedError, PayloadError, StateError
 from trio_exthost.runtime.committing import Committer
+from trio_exthost.runtime.lifecycle import State
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -94,6 +96,7 @@ class Persistence:
                 session.host.nursery.start_soon(committer.run, name=f"committer of {session.id}")
                 session.raise_sequence(state.last_sequence)
                 self._committer = committer
+                self._follow()
             return self._committer
 
     async def aclose(self) -> None:
@@ -107,9 +110,18 @@ class Persistence:
 
     def concerns(self, instance: Instance) -> bool:
         """Whether an instance may have a state, so that `prepare` has to come before all else."""
-        return instance.registrant.state_schema is not None or (
-            self._committer is not None and instance.name in self._committer.state.projections
-        )
+        return instance.registrant.state_schema is not None or self.is_due(instance)
+
+    def is_due(self, instance: Instance) -> bool:
+        """Whether what it has stored on the selected branch is in another form than it knows, or it knows none at all."""
+        stored = self.projection(instance.name).schema
+        return stored is not None and stored != instance.registrant.state_schema
+
+    def _follow(self) -> None:
+        """Another branch is seen from now on: whose state is in another form there is not asked before it is migrated."""
+        for instance in self._session.loader.instances():
+            if instance.state in (State.READY, State.TRIPPED) and not instance.is_ending and self.is_due(instance):
+                instance.life.bring_in_order()
 
     # --- what is there ---
 
@@ -120,6 +132,11 @@ class Persistence:
         if self._committer is None:
             return Projection(extension=extension)
         return self._committer.state.projection(extension)
+
+    @property
+    def selected(self) -> str:
+        """The selected position; the beginning while nothing is open."""
+        return self._committer.state.tree.selected.name if self._committer is not None else ""
 
     def model_context(self) -> tuple[StoredContext, ...]:
         """What the model shall see: extensions in catalogue order, of each in the order in which they began."""
@@ -200,10 +217,9 @@ class Persistence:
         """See `Session.checkout`."""
         from trio_exthost.state import Checkout  # noqa: PLC0415 - only with state
 
-        await (await self.open()).submit(Checkout(entry_id))
+        await (await self.open()).submit(Checkout(entry_id), lambda _outcome: self._follow())
         for instance in self._session.loader.instances():
-            if instance.registrant.state_schema is not None and not instance.is_ending:
-                await self.migrate(instance)
+            await instance.life.until_in_order(math.inf)
 
     async def fork(self, entry_id: str, session_id: str) -> None:
         """See `Session.fork`."""
@@ -228,20 +244,15 @@ class Persistence:
     # --- migration ---
 
     async def prepare(self, instance: Instance) -> str:
-        """Bring an instance's state in order before anything of it runs; why that failed, or nothing."""
+        """Bring an instance's state in order before anything of it runs; where that fails it is stopped, and why is told."""
         try:
             await self.open()
         except (StateError, ClosedError) as exc:
             return exc.message + (f" ({exc.hint})" if exc.hint else "")
-        return await self.migrate(instance)
-
-    async def migrate(self, instance: Instance) -> str:
-        """Migrate what is in an older schema; where that fails the instance is stopped, and why is returned."""
-        from trio_exthost.runtime.migrating import migrate_session, migrate_shared  # noqa: PLC0415 - only with state
+        from trio_exthost.runtime.migrating import migrate  # noqa: PLC0415 - only with state
 
         try:
-            await migrate_session(self, instance)
-            await migrate_shared(self, instance)
+            await migrate(self, instance)
         except (StateError, CallError, PayloadError) as exc:
             why = f"its state cannot be used: {exc.message}" + (f" ({exc.hint})" if exc.hint else "")
             instance.report(Code.STATE_MIGRATION_FAILED, Severity.ERROR, why)
