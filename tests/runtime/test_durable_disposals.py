@@ -81,3 +81,28 @@ async def test_a_caller_that_gives_up_lets_what_waited_go_on(tmp_path, autojump_
             nursery.cancel_scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
         assert ("registered", 3) in told(guest)
+
+
+async def test_a_caller_that_gives_up_while_the_answer_is_written_changes_no_order(tmp_path, autojump_clock) -> None:
+    is_writing, may_write = trio.Event(), trio.Event()
+
+    async with stored(tmp_path, replacing(set_state("k", 1))) as (session, guest):
+        committer = await session.persistence.open()
+        in_thread = committer._in_thread
+
+        async def slowly(function):
+            is_writing.set()
+            await may_write.wait()
+            return await in_thread(function)
+
+        committer._in_thread = slowly
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.run_command, "c", {})
+            await is_writing.wait()
+            nursery.cancel_scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert told(guest) == [("registered", 1)]
+        may_write.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert told(guest)[1:] == [("disposed", 1), ("registered", 2), ("registered", 3), ("disposed", 3)]
+        assert session.persistence.projection("a").state() == {"k": 1}

@@ -23,15 +23,26 @@ class Brokered:
     turn: Turn | None = None
     """Of what its answer stores."""
     on_end: Callable[[], None] | None = None
-    """Called when nobody waits for it any more."""
+    """Called when what it stores is stored, or never will be."""
+    is_queued: bool = False
+    """Whether what its answer stores is on its way to the disk: it ends with that, whoever waits for it."""
 
     def take_turn(self, turns: Turns) -> Turn:
         """Its answer is there, and stores something. The invocation has not ended."""
         self.turn = turns.take("session")
         return self.turn
 
-    def end(self) -> None:
+    def queue(self) -> None:
+        """What its answer stores is on its way: `end` comes from there."""
+        self.is_queued = True
+
+    def leave(self) -> None:
         """Nobody waits for it any more."""
+        if not self.is_queued:
+            self.end()
+
+    def end(self) -> None:
+        """What it stores is stored, or never will be."""
         if self.turn is not None:
             self.turn.end()
         if self.on_end is not None:

@@ -36,8 +36,21 @@ class InThread(Protocol):
 class _Waiting:
     operation: Operation
     on_stored: Callable[[Outcome], None]
+    on_settled: Callable[[], None]
     settled: trio.Event = attrs.field(factory=trio.Event)
     outcome: Outcome | None = None
+
+    def settle(self, outcome: Outcome | None) -> None:
+        """It is stored, or never will be."""
+        self.outcome = outcome
+        if outcome is not None and not isinstance(outcome, StateError):
+            self.on_stored(outcome)
+        self.on_settled()
+        self.settled.set()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 class Committer:
@@ -56,7 +69,8 @@ class Committer:
         self,
         operation: Operation,
         on_stored: Callable[[Outcome], None] = lambda _outcome: None,
-        on_queued: Callable[[], None] = lambda: None,
+        on_queued: Callable[[], None] = _nothing,
+        on_settled: Callable[[], None] = _nothing,
     ) -> Committed | Position:
         """Have something stored, and wait until it is.
 
@@ -66,6 +80,8 @@ class Committer:
           operation: What.
           on_stored: Called once it is stored, before anything that was asked for later counts; not where it was refused.
           on_queued: Called at once, when whatever is asked for from then on counts later.
+          on_settled: Called, once, after `on_queued` was: when it is stored, refused or withdrawn; also where that is long after
+            its caller was cancelled.
 
         Raises:
           StateError: It was refused, or could not be stored; nothing of it counts.
@@ -75,7 +91,7 @@ class Committer:
             raise ClosedError("the session has ended; nothing more is stored")
         if len(self._waiting) >= MAX_WAITING:
             raise StoreFailed(f"{MAX_WAITING} batches wait to be stored already", code="resource_limit")
-        waiting = _Waiting(operation, on_stored)
+        waiting = _Waiting(operation, on_stored, on_settled)
         self._waiting.append(waiting)
         on_queued()
         self._poke()
@@ -84,6 +100,7 @@ class Committer:
         except trio.Cancelled:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
+                waiting.settle(None)
             raise
         assert waiting.outcome is not None
         if isinstance(waiting.outcome, StateError):
@@ -113,15 +130,11 @@ class Committer:
             written = await self._in_thread(lambda: self.state.write(operations))
         except Exception as exc:  # noqa: BLE001 - a store may be the embedder's: whoever waits is told, and the next group tried
             for waiting in group:
-                waiting.outcome = StoreFailed(f"the store raised {exc!r}; nothing was stored")
-                waiting.settled.set()
+                waiting.settle(StoreFailed(f"the store raised {exc!r}; nothing was stored"))
             return
         self.state.publish(written)
         for waiting, outcome in zip(group, written.outcomes, strict=True):
-            waiting.outcome = outcome
-            if not isinstance(outcome, StateError):
-                waiting.on_stored(outcome)
-            waiting.settled.set()
+            waiting.settle(outcome)
 
     async def aclose(self) -> None:
         """Write what waits, then close the store. Shielded; the disk decides how long it takes. Idempotent."""

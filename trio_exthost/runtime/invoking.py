@@ -102,7 +102,7 @@ async def invoke(instance: Instance, invoked: Invoked, patience: Patience) -> An
         return answer
     finally:
         for each in brokered:
-            each.end()
+            each.leave()
 
 
 async def _ask(instance: Instance, invoked: Invoked, patience: Patience, brokered: list[Brokered]) -> Any:
@@ -153,6 +153,7 @@ class _ToStore:
     actions: tuple[StateAction, ...]
     do: Callable[[], None]
     turn: Turn
+    brokered: Brokered
 
 
 async def _store(instance: Instance, invoked: Invoked, answer: _ToStore) -> Any:
@@ -161,7 +162,12 @@ async def _store(instance: Instance, invoked: Invoked, answer: _ToStore) -> Any:
     try:
         with trio.fail_after(limit_s):
             await instance.session.persistence.commit(
-                instance, answer.actions, answer.turn, lambda _outcome: answer.do()
+                instance,
+                answer.actions,
+                answer.turn,
+                on_stored=lambda _outcome: answer.do(),
+                on_queued=answer.brokered.queue,
+                on_settled=answer.brokered.end,
             )
     except trio.TooSlowError:
         raise CallError(
@@ -251,7 +257,7 @@ def _apply(instance: Instance, invoked: Invoked, frame: inbound.InvokeResult, br
         if frame.dispose:  # what it registers next may be in the place of that
             instance.registering.hold()
             brokered.on_end = instance.registering.release
-        return _ToStore(value, actions, do, brokered.take_turn(instance.brokers.turns))
+        return _ToStore(value, actions, do, brokered.take_turn(instance.brokers.turns), brokered)
     do()
     return value
 

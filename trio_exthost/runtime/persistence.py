@@ -173,8 +173,15 @@ class Persistence:
         actions: tuple[Action, ...],
         turn: Turn,
         on_stored: Callable[[Outcome], None] = lambda _outcome: None,
+        on_queued: Callable[[], None] = lambda: None,
+        on_settled: Callable[[], None] = lambda: None,
     ) -> Committed:
         """Store a batch in the session's space, when it is its turn; as `Committer.submit`. The actions were checked."""
+
+        def is_queued() -> None:
+            turn.end()
+            on_queued()
+
         from trio_exthost.state import Commit  # noqa: PLC0415 - only with state
 
         await turn.wait()
@@ -182,7 +189,7 @@ class Persistence:
         schema = instance.registrant.state_schema
         assert schema is not None, "checked with the actions"
         commit = Commit(extension=instance.name, schema=schema, actions=actions, sequence=self._session.next_sequence())
-        return await committer.submit(commit, on_stored, turn.end)  # type: ignore[return-value]
+        return await committer.submit(commit, on_stored, is_queued, on_settled)  # type: ignore[return-value]
 
     async def commit_shared(self, instance: Instance, actions: tuple[Action, ...], turn: Turn) -> Committed:
         """Store a batch in the space that all sessions share, when it is its turn; one at a time for each extension."""
