@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +67,7 @@ class Run(RunPoints):
         self.is_closed: bool = False
         self.follow_up_depth: int = follow_up_depth
         """How many follow-ups in a row led to it; 0 for a request of the user's."""
-        self._sections_told: set[int] = set()  # handles of those that the system prompt has already
+        self._sections_told: frozenset[int] = frozenset()  # handles of those that the system prompt has already
         self.turn_id: str | None = None
         """The turn that has begun last."""
         self._requests: list[str] = []
@@ -155,14 +155,16 @@ class Run(RunPoints):
         First the sections that extensions have registered for this model and client are appended, highest priority first,
         each after an empty line; then who intercepts `before_agent_start` is asked, and may replace the whole of it.
 
+        If this raises `trio.Cancelled`, the prompt that it gave last counts.
+
         Raises:
           PayloadError: It is longer than `limits.system_prompt_bytes`.
         """
         self._check_open()
         session = self.session
-        self._sections_told.clear()  # it is made anew
+        prompt, told = self._with_sections(base, but=frozenset())  # it is made anew
         body = {
-            "system_prompt": self._with_sections(base),
+            "system_prompt": prompt,
             "session_id": session.id,
             "agent_run_id": self.id,
             "cwd": clean_text(str(session.cwd)),
@@ -170,10 +172,14 @@ class Run(RunPoints):
             "model": session.model.model,
         }
         verdict = await session.intercept("before_agent_start", body)
+        self._sections_told = told
         return str(verdict.value["system_prompt"])
 
-    def _with_sections(self, base: str) -> str:
-        """The prompt with the extensions' sections; one that does not fit is left out, and its extension told of."""
+    def _with_sections(self, base: str, *, but: Collection[int]) -> tuple[str, frozenset[int]]:
+        """The prompt with the extensions' sections but these (handles), and the handles of what was put in.
+
+        One that does not fit is left out, and its extension told of.
+        """
         session = self.session
         limit = session.host.config.limits.system_prompt_bytes
         whole = clean_text(base)
@@ -183,8 +189,9 @@ class Run(RunPoints):
         sections = session.registrations.prompt_sections(
             session.model.provider, session.model.model, session.is_interactive, **where(self)
         )
+        put_in = []
         for record, section in sections:
-            if record.handle in self._sections_told:
+            if record.handle in but:
                 continue
             more = f"\n\n{section.text}" if whole else section.text
             if size + len(more.encode()) > limit:
@@ -194,10 +201,10 @@ class Run(RunPoints):
                     f"prompt section {section.section_id!r}: the system prompt would have more than {limit} bytes",
                 )
                 continue
-            self._sections_told.add(record.handle)
+            put_in.append(record.handle)
             whole += more
             size += len(more.encode())
-        return whole
+        return whole, frozenset(put_in)
 
     async def turn_start(self, step: int) -> Verdict:
         """A step of the model begins: tells `turn_start`, then asks whether it may; hooks are told `turn_started` then.
@@ -263,11 +270,7 @@ class Run(RunPoints):
         self._check_open()
         self._compactions += 1
         compaction = Compaction(f"{self.id}-compaction-{self._compactions}", message_count, token_estimate)
-        about = {
-            "compaction_id": compaction.id,
-            "message_count": message_count,
-            "token_estimate": token_estimate,
-        }
+        about = {"compaction_id": compaction.id, "message_count": message_count, "token_estimate": token_estimate}
         self.emit(Event.PRE_COMPACT, about)
         outcome: dict[str, str] | None = None
         try:

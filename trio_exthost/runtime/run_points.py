@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
@@ -58,6 +58,7 @@ class RunPoints(ABC):
 
     session: Session
     id: str
+    _sections_told: frozenset[int]
 
     @abstractmethod
     def _check_open(self) -> None:
@@ -68,8 +69,8 @@ class RunPoints(ABC):
         """As `Run.emit`."""
 
     @abstractmethod
-    def _with_sections(self, base: str) -> str:
-        """A prompt with those of the extensions' sections that this run has not put in already."""
+    def _with_sections(self, base: str, *, but: Collection[int]) -> tuple[str, frozenset[int]]:
+        """A prompt with the extensions' sections but these, and what was put in."""
 
     # --- the primitives ---
 
@@ -191,7 +192,8 @@ class RunPoints(ABC):
         self._check_open()
         draft = dict(request)
         base = str(draft.get("system_instructions") or "")
-        if (whole := self._with_sections(base)) != base:
+        whole, _ = self._with_sections(base, but=self._sections_told)
+        if whole != base:
             draft["system_instructions"] = whole
         verdict = await self.ask(
             HookEvent.BEFORE_MODEL_REQUEST, {"request": draft}, max_tokens=max_tokens, first=self._policies()
