@@ -17,20 +17,67 @@ import attrs
 from trio_exthost.errors import ConfigError
 from trio_exthost.mask import DEFAULT_MASK, check_pattern
 
+MAX_AMOUNT = 1e9
+"""Seconds: some thirty years, with which a clock still counts exactly."""
+LEAST_FRAME_BYTES = 1024
+"""With less there is no room for what every extension has to be told, its shutdown among it."""
+MAX_COUNT = 2**40
+"""Bytes, or things: more than any machine has room for."""
 
-def _check(attribute: attrs.Attribute[Any], value: object, kinds: tuple[type, ...], wanted: str) -> None:
+
+def _check(attribute: attrs.Attribute[Any], value: object, kinds: tuple[type, ...], wanted: str, most: float) -> None:
     """Refuse what is not a finite number of these kinds above zero (a bool is not a number here)."""
-    is_number = isinstance(value, kinds) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
-        raise ConfigError(f"{attribute.name} must be {wanted} above 0, not {value!r}")
+    # A comparison with nan is false, and one with an endless whole number is none with a float.
+    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value < math.inf:  # type: ignore[operator]
+        raise ConfigError(f"{attribute.name} must be {wanted} above 0, not {_shown(value)}")
+    if value > most:  # type: ignore[operator]
+        raise ConfigError(f"{attribute.name} must be {wanted} above 0 and at most {most:.0f}, not {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    """A wrong value; of a whole number that Python would not write out, its size."""
+    is_endless = isinstance(value, int) and value.bit_length() > 1000
+    return "a number of more than 300 digits" if is_endless else repr(value)
 
 
 def _count(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    _check(attribute, value, (int,), "a whole number")
+    _check(attribute, value, (int,), "a whole number", MAX_COUNT)
 
 
 def _amount(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    _check(attribute, value, (int, float), "a finite number")
+    _check(attribute, value, (int, float), "a finite number", MAX_AMOUNT)
+
+
+def _text(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(f"{attribute.name} must be text, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{attribute.name} {value!r} holds half of a surrogate pair, which no text may") from None
+
+
+def _stream(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value not in ("hold", "show"):
+        raise ConfigError(f"{attribute.name} must be hold or show, not {value!r}")
+
+
+def _environment(_instance: object, _attribute: attrs.Attribute[Any], env: Mapping[Any, Any]) -> None:
+    """Refuse what no program can be started with. Values stay out of messages: they may be secrets."""
+    for name, value in env.items():
+        if not isinstance(name, str) or not name or "=" in name or not _is_of_the_system(name):
+            raise ConfigError(f"env holds {name!r}, which cannot name an environment variable")
+        if not isinstance(value, str) or not _is_of_the_system(value):
+            raise ConfigError(f"env[{name!r}] must be text without NUL")
+
+
+def _is_of_the_system(text: str) -> bool:
+    """Whether the system can be given this text: as UTF-8, or as the bytes that it once gave us."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 @attrs.frozen(kw_only=True)
@@ -84,7 +131,7 @@ class Limits:
     """What may wait, be sent, nested or kept: bytes and counts."""
 
     frame_bytes: int = attrs.field(default=4 * 1024 * 1024, validator=_count)
-    """One frame in either direction, without its line feed."""
+    """One frame in either direction, without its line feed; at least `LEAST_FRAME_BYTES`."""
     oversize_stop_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=_count)
     """A line this long is no mistake any more: the extension is stopped."""
     event_body_bytes: int = attrs.field(default=256 * 1024, validator=_count)
@@ -130,6 +177,11 @@ class Limits:
     decisions: int = attrs.field(default=1000, validator=_count)
     """Verdicts kept in memory."""
 
+    @frame_bytes.validator
+    def _check_frame(self, _attribute: attrs.Attribute[Any], value: int) -> None:
+        if value < LEAST_FRAME_BYTES:
+            raise ConfigError(f"frame_bytes must be at least {LEAST_FRAME_BYTES}, not {value!r}")
+
     @inbound_busy_share.validator
     def _check_share(self, _attribute: attrs.Attribute[Any], value: float) -> None:
         if value > 1:
@@ -151,12 +203,19 @@ def default_data_dir() -> Path:
     return Path(platformdirs.user_data_dir("exthost", appauthor=False))
 
 
+def _path(path: str | os.PathLike[str]) -> Path:
+    found = Path(path)
+    if not _is_of_the_system(str(found)):
+        raise ConfigError(f"{str(found)!r} can be no path: it holds NUL, or half of a surrogate pair")
+    return found
+
+
 def _absolute(path: str | os.PathLike[str]) -> Path:
-    return Path(path).absolute()
+    return _path(path).absolute()
 
 
 def _paths(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
-    return tuple(map(Path, paths))
+    return tuple(map(_path, paths))
 
 
 def _paths_if_given(paths: Iterable[str | os.PathLike[str]] | None) -> tuple[Path, ...] | None:
@@ -193,18 +252,18 @@ class HostConfig:
     """Roots of the user's extensions; None means `<data_dir>/extensions`."""
     trust: Callable[[object], bool] | None = None
     """Asked about a project-local extension the store does not know (a `packages.Candidate`); None means no."""
-    env: Mapping[str, str] = attrs.field(factory=dict)
+    env: Mapping[str, str] = attrs.field(factory=dict, validator=_environment)
     """Set in every extension's environment, over the allow-list and under its manifest's own."""
     inherit_env: bool = False
     """Pass the host's whole environment on, secrets included. Off for a reason."""
-    text_stream: str = attrs.field(default="hold", validator=attrs.validators.in_(("hold", "show")))
+    text_stream: str = attrs.field(default="hold", validator=_stream)
     """Whether assistant text waits for those who may hide or replace it (`hold`), or is shown as it streams (`show`)."""
     mask: tuple[str, ...] = attrs.field(default=DEFAULT_MASK, converter=_patterns)
     """Regular expressions of secrets, for explanations and the decision log. One found in a key hides the value under it; in
     a text it hides what it matches. `(*DEFAULT_MASK, "...")` adds to the default (`trio_exthost.mask`)."""
     seed: int | None = None
     """Of the jitter of restarts; None: of the operating system."""
-    host_name: str = "trio-exthost"
+    host_name: str = attrs.field(default="trio-exthost", validator=_text)
     """Shown to extensions in `hello_ack`."""
-    host_version: str = ""
+    host_version: str = attrs.field(default="", validator=_text)
     """Sent as `zot_version`; empty means this package's version."""

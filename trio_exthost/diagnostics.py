@@ -79,6 +79,18 @@ class Code(enum.StrEnum):
     LOG_WRITE_FAILED = "log_write_failed"
 
 
+MESSAGE_CHARACTERS = 4000
+"""The longest message; of a longer one the beginning and the end are kept. An id that it shows may fill a frame."""
+
+
+def cut_message(message: str) -> str:
+    """The message, in at most `MESSAGE_CHARACTERS`."""
+    if len(message) <= MESSAGE_CHARACTERS:
+        return message
+    half = MESSAGE_CHARACTERS // 2 - 3
+    return f"{message[:half]} ... {message[-half:]}"
+
+
 @attrs.frozen
 class Diagnostic:
     """One thing worth knowing."""
@@ -87,8 +99,8 @@ class Diagnostic:
     """What happened."""
     severity: Severity
     """How bad it is."""
-    message: str
-    """In a sentence, with the bad value shown and the way out."""
+    message: str = attrs.field(converter=cut_message)
+    """In a sentence, with the bad value shown and the way out; at most `MESSAGE_CHARACTERS`."""
     extension: str | None = None
     """Whom it concerns; None for the host itself."""
     session_id: str | None = None

@@ -19,7 +19,7 @@ import attrs
 from trio_exthost.config import HostConfig
 from trio_exthost.errors import ManifestError, TrustError
 from trio_exthost.packages.digest import package_digest
-from trio_exthost.packages.files import printable, reason_of
+from trio_exthost.packages.files import is_directory, is_link, printable, reason_of
 from trio_exthost.packages.manifest import MANIFEST_NAME, Manifest, load_manifest
 from trio_exthost.packages.trust import TrustStore
 
@@ -128,14 +128,14 @@ class _Catalogue:
         try:
             paths = sorted(root.iterdir(), key=os.fsencode)
         except FileNotFoundError:
-            if root.is_symlink():
+            if is_link(root):
                 self._reject(root, origin, "broken_link", f"the root {printable(root)} is a broken link")
             return
         except OSError as exc:
             self._reject(root, origin, "unreadable", f"the root {printable(root)} cannot be read: {reason_of(exc)}")
             return
         for path in paths:
-            if path.is_symlink() or _may_hold_manifest(path):
+            if is_link(path) or _may_hold_manifest(path):
                 self.add(path, origin)
 
     def add(self, path: Path, origin: Origin) -> None:
@@ -145,8 +145,8 @@ class _Catalogue:
         except (OSError, RuntimeError) as exc:  # RuntimeError: what Python before 3.13 makes of a link loop
             self._reject(path, origin, *_unreachable(path, exc))
             return
-        if not directory.is_dir():
-            if path.is_symlink():
+        if not is_directory(directory):
+            if is_link(path):
                 self._reject(
                     path, origin, "broken_link", f"{printable(path)} is a broken link: it leads to no directory"
                 )
@@ -252,7 +252,7 @@ def _may_hold_manifest(directory: Path) -> bool:
 
 def _unreachable(path: Path, exc: Exception) -> tuple[str, str]:
     shown = printable(path)
-    if path.is_symlink():
+    if is_link(path):
         loop = isinstance(exc, RuntimeError) or (isinstance(exc, OSError) and exc.errno == errno.ELOOP)
         return "broken_link", f"{shown} is a broken link: {'it leads back to itself' if loop else 'nothing is there'}"
     if isinstance(exc, FileNotFoundError):

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from trio_exthost.packages.files import chunks, printable, reason_of
+from trio_exthost.packages.files import chunks, is_directory, is_there, printable, reason_of
 from trio_exthost.packages.resolve import is_executable_file
 
 _BOM = b"\xef\xbb\xbf"
@@ -34,11 +34,11 @@ def explain_spawn_error(exc: OSError, argv: Sequence[str], directory: Path) -> s
       argv: As `resolve_exec` gave it; its first element is an absolute path.
       directory: The working directory that was asked for.
     """
-    if not directory.is_dir():
+    if not is_directory(directory):
         return f"the directory {printable(directory)} is not there any more"
     program = argv[0]
     shown = printable(program)
-    if Path(program).is_dir():
+    if is_directory(program):
         return f"{shown} is a directory; exec must name a program"
     match exc.errno:
         case errno.EACCES:
@@ -88,7 +88,7 @@ def _no_access(program: str) -> str:
     if not is_executable_file(program):
         return f"{shown} is not executable; run: chmod +x {shlex.quote(program)}"
     words = _shebang(_first_line(program))
-    if words and Path(words[0]).exists() and not is_executable_file(words[0]):
+    if words and is_there(words[0]) and not is_executable_file(words[0]):
         return f"{shown} begins with #!{printable(words[0])}, and that is not executable"
     return f"{shown} may not be run by this user, or is on a file system mounted with noexec"
 
@@ -97,7 +97,7 @@ def _not_found(program: str) -> str:
     shown = printable(program)
     if not os.path.lexists(program):
         return f"{shown} does not exist; build the extension, or correct exec in its manifest"
-    if not Path(program).exists():
+    if not is_there(program):
         return f"{shown} is a broken link"
     line = _first_line(program)
     words = _shebang(line)
@@ -118,7 +118,7 @@ def _not_a_program(program: str) -> str:
         return f"{shown} is a program for {system}, but not for this machine ({os.uname().machine}); build it here"
     if line.startswith(_BOM + b"#!"):
         return f"{shown} has a byte order mark before its #!; save it without one"
-    if not line and not Path(program).stat().st_size:
+    if not line and _is_empty(program):
         return f"{shown} is empty"
     return (
         f"{shown} has no #! line, so the system does not know what runs it; begin it with one, such as "
@@ -131,6 +131,13 @@ def _windows_line_ends(program: str) -> str:
         f"{printable(program)} has Windows line ends, so its first line names an interpreter that ends in a carriage "
         f"return; run: perl -pi -e 's/\\r$//' {shlex.quote(program)}"
     )
+
+
+def _is_empty(program: str) -> bool:
+    try:
+        return not os.stat(program).st_size  # noqa: PTH116 - as the system takes it
+    except OSError:  # it has just gone, or may not be looked at
+        return False
 
 
 def _first_line(program: str) -> bytes:

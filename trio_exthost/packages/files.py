@@ -43,6 +43,30 @@ def chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             yield piece
 
 
+# The methods of Path that ask the same raise, before Python 3.14, what they do not take for an answer: that a directory
+# above may not be looked into, that a name is too long, that it holds NUL. To whoever asks here each of them is a no.
+
+
+def is_directory(path: str | os.PathLike[str]) -> bool:
+    """Whether it is certainly a directory (links are followed); never raises."""
+    return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether it is certainly a regular file (links are followed); never raises."""
+    return os.path.isfile(path)  # noqa: PTH113 - see above
+
+
+def is_link(path: str | os.PathLike[str]) -> bool:
+    """Whether it is certainly a symbolic link; never raises."""
+    return os.path.islink(path)  # noqa: PTH114 - see above
+
+
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether something certainly is there (links are followed); never raises."""
+    return os.path.exists(path)  # noqa: PTH110 - see above
+
+
 def printable(text: str | os.PathLike[str]) -> str:
     """A path or name of the file system as text that can be encoded and shown: bad bytes and controls escaped."""
     decoded = os.fsencode(text).decode("utf-8", "backslashreplace")

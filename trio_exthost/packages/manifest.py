@@ -19,7 +19,7 @@ from trio_exthost.effects.permissions import PERMISSION_FAMILIES, is_permission
 from trio_exthost.effects.permissions import PERMISSIONS as PERMISSIONS  # noqa: PLC0414 - one of this module's names too
 from trio_exthost.errors import ManifestError
 from trio_exthost.packages.fields import Fields, did_you_mean, nearest, noun
-from trio_exthost.packages.files import printable, read_regular, reason_of
+from trio_exthost.packages.files import is_file, printable, read_regular, reason_of
 from trio_exthost.packages.json_text import JsonTextError, parse_json, shown
 
 MANIFEST_NAME = "extension.json"
@@ -132,7 +132,7 @@ def load_manifest(directory: Path) -> tuple[Manifest, tuple[str, ...]]:
         raise ManifestError("no such file", path=printable(path), hint=hint) from None
     except OSError as exc:
         raise ManifestError(reason_of(exc), path=printable(path)) from exc
-    themes = any((directory / theme).is_file() for theme in ("theme.json", "themes/theme.json"))
+    themes = any(is_file(directory / theme) for theme in ("theme.json", "themes/theme.json"))
     manifest, warnings = parse_manifest(data, path=printable(path), themes=themes)
     inside = os.path.realpath(directory)
     for index, skill in enumerate(manifest.skills):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.diagnostics import Code, Severity, cut_message
 from trio_exthost.effects import DisposeCause, Registrant, Scope
 from trio_exthost.errors import LoadError, PayloadError
 from trio_exthost.runtime.asking import Questions
@@ -147,6 +147,7 @@ class Instance:
                 self.host.diagnostics.count(code)
                 return
             message = f"{message} (time {times} of {code})"
+        message = cut_message(message)
         self.log.note(f"{code}: {message}")
         self.host.report(code, severity, message, instance=self)
 
@@ -207,8 +208,7 @@ class Instance:
                 try:
                     HANDLERS[type(event)](self, event)
                 except PayloadError as exc:
-                    # An answer to it does not fit into a frame: its id fills one, or nearly.
-                    self.report(Code.FRAME_INVALID, Severity.WARNING, f"a frame cannot be answered: {exc.message}")
+                    self._cannot_answer(exc)
                 count += 1
                 if not count & 7 and time.perf_counter() >= until:
                     is_left = True
@@ -219,6 +219,10 @@ class Instance:
         if count and self.state is State.REGISTERING:
             self.registering.saw_frames()
         return is_left
+
+    def _cannot_answer(self, exc: PayloadError) -> None:
+        """An answer to a frame does not fit into one: its id fills one, or nearly."""
+        self.report(Code.FRAME_INVALID, Severity.WARNING, f"a frame cannot be answered: {exc.message}")
 
     def on_output_closed(self) -> None:
         """Its stdout has ended."""
@@ -360,17 +364,25 @@ class Instance:
             )
         if self._cause is None:
             self._acknowledge()
+        if self._cause is None:
             await self.registering.wait()
         while self._cause is None:
             await self._changed.wait()
 
     def _acknowledge(self) -> None:
-        self.post(hello_ack(self))
+        try:
+            self.post(hello_ack(self))
+        except PayloadError as exc:  # its bounds are the operator's: they leave no room for it
+            self.end(Code.LOAD_FAILED, f"it cannot be greeted: {exc.message}")
+            return
         self.outbox.flush()
         self.connection.acknowledge()
         early, self._early = self._early, []
         for frame in early:
-            self.post(frame)
+            try:
+                self.post(frame)
+            except PayloadError as exc:
+                self._cannot_answer(exc)
         self.move(State.REGISTERING)
         self.registering.begin()
 

@@ -66,7 +66,7 @@ class NestedCalls:
         """Begin it, or answer why not. Never blocks."""
         instance = self._instance
         if not frame.id or frame.id in self._running:
-            what = "without an id" if not frame.id else f"with id {frame.id!r}, which is running"
+            what = "without an id" if not frame.id else f"with id {frame.id!r:.80}, which is running"
             instance.report(Code.FRAME_ILLEGAL, Severity.WARNING, f"call_tool {what}: ignored")
             return
         problem = self._problem(frame)
@@ -91,7 +91,7 @@ class NestedCalls:
         if not instance.is_available:
             return f"the extension is {instance.state}"
         if frame.parent_id and frame.parent_id not in self._parents:
-            return f"no call with parent_id {frame.parent_id!r} is running"
+            return f"no call with parent_id {frame.parent_id!r:.80} is running"
         if not frame.parent_id and self._parents:
             return "a tool of this extension is running: name its id as parent_id"
         return self._chain_problem(frame)
@@ -102,7 +102,7 @@ class NestedCalls:
         chain = self._parents[frame.parent_id].chain if frame.parent_id else ()
         if frame.displaced:
             if self._overriding(frame) is None:
-                return f"it has no tool {frame.name!r} that could have displaced another"
+                return f"it has no tool {frame.name!r:.80} that could have displaced another"
         elif frame.name in chain:
             return f"{' > '.join((*chain, frame.name))} is a cycle"
         if len(chain) >= instance.limits.nested_depth:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -75,7 +76,7 @@ class Registering:
     def apply_staged(self) -> None:
         """What was staged takes effect, in its order."""
         for frame in self.take_staged():
-            self._apply(frame)
+            self._answered(self._apply, frame)
 
     def hold(self) -> None:
         """What comes from now on waits for `release`: an answer that takes something back is not on the disk yet."""
@@ -87,11 +88,15 @@ class Registering:
         if self._holds:
             return
         for frame in self.take_staged():
-            try:
-                self.take(frame)
-            except PayloadError as exc:
-                message = f"a registration cannot be answered: {exc.message}"
-                self._instance.report(Code.FRAME_INVALID, Severity.WARNING, message)
+            self._answered(self.take, frame)
+
+    def _answered(self, act: Callable[[AnyRegistration], None], frame: AnyRegistration) -> None:
+        """Do this to a frame; that its answer does not fit into one is told."""
+        try:
+            act(frame)
+        except PayloadError as exc:
+            message = f"a registration cannot be answered: {exc.message}"
+            self._instance.report(Code.FRAME_INVALID, Severity.WARNING, message)
 
     def _apply(self, frame: AnyRegistration) -> None:
         instance = self._instance

@@ -111,7 +111,9 @@ class SqliteExtensionStore:
 
     def read(self, keys: Collection[str] | None = None) -> Projection:
         """As `ExtensionStore.read`."""
-        if not self._path.exists() and not kept_aside(self._path):
+        with failures(self._path, "cannot be read"):
+            nothing_there = not self._path.exists() and not kept_aside(self._path)
+        if nothing_there:
             return Projection(extension=self.extension)
         with self._writing() as connection:
             return _read(connection, self.extension, keys, None if keys is None else ())

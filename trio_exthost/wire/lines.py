@@ -18,6 +18,10 @@ HEAD = 64
 """Bytes of a line over its bound that are kept to name it by."""
 
 
+_MOST_REPEATED = 2**31
+"""A regular expression takes no larger bound; a longer run of CRs than that is passed over in two steps, not in one."""
+
+
 @attrs.frozen
 class LineTooLong:
     """A line passed a bound; its bytes are thrown away up to the next line feed.
@@ -51,7 +55,7 @@ class LineSplitter:
         self._max = max_line
         self._stop = max(stop_line, max_line)
         # As many CRs as a line may have: a longer run of them is too long a line, blank or not.
-        self._blank_lines = re.compile(rb"(?:\r{0,%d}\n)+" % (max_line + 1))
+        self._blank_lines = re.compile(rb"(?:\r{0,%d}\n)+" % min(max_line + 1, _MOST_REPEATED))
         self._buffer = bytearray()
         self._start = 0
         self._scanned = 0
