@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 from cli.running import started
+from field.flooding import FLOOD, OTHERS, ROUNDS, SHARED, flood_beside_another
 from runtime.real.keeping import add, again, ask, get, put, start, stored_by, stores_of
 from runtime.real.programs import GOOD, PATIENCE_S, Place, assert_good_answers, running, until_state
 from runtime.real.test_state_crashes_real import commit_until_killed, fill
@@ -90,13 +91,6 @@ def test_c78_on_a_full_disk_the_old_content_stays_and_the_error_names_the_file(t
     assert "sessions/s.db" in told["why"]
 
 
-FLOOD = """
-def flood(frame):
-    for n in range(frame["args"]["first"], frame["args"]["last"]):
-        os.write(2, f"line {n}\\n".encode() + b"x" * frame["args"].get("more", 0) + b"\\n")
-    result(frame["id"], "done")
-serve(flood, tools=["t"])
-"""
 SMALL = Limits(log_bytes=256 * 1024, log_files=3)
 
 
@@ -138,7 +132,25 @@ def next_lines(output: Any, count: int) -> list[str]:
     return found
 
 
-async def test_c79_two_hosts_share_a_log_and_neither_loses_the_newest_lines(tmp_path) -> None:
+async def test_c79_two_hosts_share_a_log_no_line_is_lost_or_doubled_and_no_file_too_large(tmp_path) -> None:
+    place = Place(tmp_path)
+    place.add("loud", FLOOD)
+    with start(flood_beside_another, place) as one:
+        with trio.fail_after(PATIENCE_S):
+            while not (tmp_path / "here").exists():
+                await trio.lowlevel.checkpoint()
+        with start(flood_beside_another, place) as two:
+            for each in (one, two):
+                out, err = await trio.to_thread.run_sync(each.communicate, "", PATIENCE_S)
+                assert (err, json.loads(out)["told"]) == ("", [])
+    logs = list((tmp_path / "data" / "logs").glob("loud.log*"))
+    assert max(each.stat().st_size for each in logs) <= SHARED.log_bytes
+    kept = [line for each in logs for line in each.read_bytes().splitlines() if line.startswith(b"line")]
+    numbers = [*range(ROUNDS.stop), *range(OTHERS, OTHERS + ROUNDS.stop)]
+    assert sorted(kept) == sorted(f"line {number}".encode() for number in numbers)
+
+
+async def test_c79_hosts_that_share_a_log_drop_only_its_oldest_lines(tmp_path) -> None:
     place = Place(tmp_path)
     place.add("loud", FLOOD)
     limits = Limits(log_bytes=20_000, log_files=4)
@@ -152,7 +164,8 @@ async def test_c79_two_hosts_share_a_log_and_neither_loses_the_newest_lines(tmp_
                         lines = {"first": offset + start_at, "last": offset + start_at + 400}
                         await session.call_tool("t", lines)
     logs = list((tmp_path / "data" / "logs").iterdir())
-    assert len(logs) <= limits.log_files
+    assert len(logs) == limits.log_files
+    assert max(each.stat().st_size for each in logs) <= limits.log_bytes
     kept = b"".join(each.read_bytes() for each in logs).splitlines()
     for newest in (3999, 13_999):
         assert kept.count(f"line {newest}".encode()) == 1
