@@ -209,7 +209,7 @@ async def schema_is_that_of_the_branch(stage: Stage) -> None:
         assert row.state == "ready"
 
 
-@scenario("Session.checkout", check=schema_is_that_of_the_branch, present=("e", "m"), loaded=("e", "m"))
+@scenario("Session.checkout", check=schema_is_that_of_the_branch, present=("e", "m"), loaded=("e", "m"), is_alone=False)
 async def checkout(stage: Stage) -> None:
     await stage.session.checkout("old")
     assert stage.value("m", "k") == 101

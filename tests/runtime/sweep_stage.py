@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 import trio
 import trio.testing
 from runtime.askers import Person
 from runtime.fakes import Guest, World, assert_nothing_left
+from runtime.sweeping import HANG_S
 
 from trio_exthost import Deadlines, Host, HostConfig, Limits, Run, Session, SimpleTool, open_host
 from trio_exthost.hooks import DISPATCHED, LIFE_POINTS, HookClass
@@ -50,6 +51,8 @@ class Actor:
         self.open: dict[Guest, dict[tuple[str, str], trio.Event]] = {}
         """What each process of it has asked for and waits for: (type of the answer, id)."""
         self.asked = 0
+        self.section = 200
+        """The number of the section that is registered."""
 
     async def __call__(self, guest: Guest) -> None:
         self.open[guest] = {}
@@ -71,7 +74,7 @@ class Actor:
         guest.send(type="register", registration_id=100, kind="tool", descriptor=tool)
         guest.send(type="register", registration_id=101, kind="command", descriptor=command)
         section = {"section_id": f"note-{guest.name}", "text": "first"}
-        guest.send(type="register", registration_id=102, kind="prompt_section", descriptor=section)
+        guest.send(type="register", registration_id=self.section, kind="prompt_section", descriptor=section)
         if self.has_migration:
             guest.send(type="register", registration_id=103, kind="migration", descriptor={})
         guest.send(type="ready")
@@ -83,6 +86,8 @@ class Actor:
             key = (frame["type"], frame["id"])
             assert key in self.open[guest], f"{key} is answered, and was not asked for or was answered before"
             self.open[guest].pop(key).set()
+        elif frame["type"] == "registered" and frame["registration_id"] >= 200:
+            self.section = frame["registration_id"]
 
     async def ask(self, guest: Guest, word: str, id: str, **fields: Any) -> None:
         """Ask the host for something, and wait for its answer."""
@@ -94,7 +99,7 @@ class Actor:
 
     async def answer(self, guest: Guest, frame: dict[str, Any]) -> None:
         """Answer an invocation: late ones, too, as a program that does not care for `cancel`."""
-        envelope, id = frame["envelope"], frame["id"]
+        id, envelope = frame["id"], frame["envelope"]  # noqa: A001 - the wire's word
         event, payload = envelope["event"], envelope["payload"]
         await trio.sleep(self.latency_s)
         if event == "tool":
@@ -121,10 +126,15 @@ class Actor:
         await self.ask(guest, "broker_call", f"b{id}", invocation=id, operation="set_state", arguments=state)
         memory = {"key": "m", "value": number}
         await self.ask(guest, "broker_call", f"b{id}", invocation=id, operation="memory.set", arguments=memory)
-        answer = {"value": {"status": "success", "data": number}, "actions": [add("command")], "dispose": [102]}
+        answer = {
+            "value": {"status": "success", "data": number},
+            "actions": [add("command")],
+            "dispose": [self.section],
+        }
         guest.send(type="invoke_result", id=id, **answer)
         section = {"section_id": f"note-{guest.name}", "text": "first"}
-        guest.send(type="register", registration_id=102, kind="prompt_section", descriptor=section)
+        number = 200 + self.asked
+        guest.send(type="register", registration_id=number, kind="prompt_section", descriptor=section)
 
 
 def add(key: str) -> dict[str, Any]:
@@ -263,7 +273,7 @@ async def staged(
     directory: Path, *, loaded: tuple[str, ...] = ("e", "z"), tight: bool = False, present: tuple[str, ...] = ("e", "z")
 ) -> AsyncIterator[Stage]:
     """A host with these extensions present and these loaded; leaving asserts that nothing of it is left anywhere."""
-    before = sorted(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else []
+    before = descriptors()
     async with trio.open_nursery() as nursery:
         around = Everybody(nursery)
         add_actors(around, present)
@@ -285,8 +295,13 @@ async def staged(
             assert_nothing_left(session)
         assert host.pump.watched == 0
     everybody_has_left(around)
-    if before:
-        assert sorted(os.listdir("/proc/self/fd")) == before
+    assert descriptors() == before
+
+
+def descriptors() -> int:
+    """How many files this process has open; 0 where the system does not say."""
+    place = Path("/proc/self/fd")
+    return sum(1 for _ in place.iterdir()) if place.is_dir() else 0
 
 
 def add_actors(around: Everybody, names: tuple[str, ...]) -> None:
@@ -363,6 +378,17 @@ def check_instance(instance: Instance) -> None:
     assert instance.outbox.waiting_frames == 0
 
 
+def check_tasks(stage: Stage) -> None:
+    """Nobody works for a call that is over, and nothing is due: no task, no deadline."""
+    names = [task.name.split()[0] for task in stage.host.nursery.child_tasks]
+    assert set(names) <= {"services", "extension", "committer"}, names
+    for instance in stage.session.loader.instances():
+        tasks = [task.name for task in instance.nursery.child_tasks]
+        assert sorted(tasks) == sorted([f"exit of {instance.name}", f"writer of {instance.name}"]), tasks
+    until = trio.current_time() + trio.lowlevel.current_statistics().seconds_to_next_deadline
+    assert until == pytest.approx(HANG_S), f"something is due at {until}"
+
+
 async def quiet(stage: Stage, *, at_once: bool = True) -> None:
     """Look at once, while answers are on their way; then wait until all that was late has come, and look again."""
     session = stage.session
@@ -374,5 +400,8 @@ async def quiet(stage: Stage, *, at_once: bool = True) -> None:
     assert not session.loader._beside
     assert not session.loader.boundary._waiting
     assert session._reloader._current is None
+    check_tasks(stage)
     assert all(not question.is_open for question in stage.person.questions)
-    assert not any(open for actor in stage.actors() for open in actor.open.values()), "it waits for an answer for ever"
+    assert not any(asked for actor in stage.actors() for asked in actor.open.values()), (
+        "it waits for an answer for ever"
+    )
