@@ -278,7 +278,8 @@ async def staged(
         around = Everybody(nursery)
         add_actors(around, present)
         deadlines = TIGHT if tight else DEADLINES
-        config = HostConfig(deadlines=deadlines, limits=Limits(), data_dir=directory)
+        limits = Limits(circuit_failures=10**6)  # whoever is out of service is told nothing
+        config = HostConfig(deadlines=deadlines, limits=limits, data_dir=directory)
         person, stores = LatePerson(nursery), stored()
         async with open_host(config, spawn=around.spawn, catalogue=around.catalogue, state=stores, secrets=()) as host:
             async with host.open_session(

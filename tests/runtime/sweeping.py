@@ -8,6 +8,8 @@ The operation runs in a task and a cancel scope of its own. A `trio.abc.Instrume
   the checkpoint after. This is the answer and the cancellation in the same moment.
 - `Moment.EXPIRES`: right before the next step, too, but as a deadline that is over now: it counts from the next tick on, so
   the step may do whatever it does after an answer.
+- `Moment.ANY`: right after the n-th step of whichever task runs, from the begin of the operation on. What goes on for it in
+  other tasks is cut in its middle, though the operation itself waits at one checkpoint all the time.
 
 An instrument is called inside of trio's scheduler, where nothing can be awaited, and `CancelScope.cancel` is synchronous: so
 no checkpoint has to be wrapped, and what runs is the product as it is. The schedule of each run is that of its seed.
@@ -29,15 +31,14 @@ class Moment(enum.Enum):
     WAITS = "waits"
     WAKES = "wakes"
     EXPIRES = "expires"
+    ANY = "any"
 
 
 class Cutter(trio.abc.Instrument):
-    """Cancels a scope at the n-th step of one task; counts them all."""
+    """Cancels a scope at the n-th step of one task (of any, for `Moment.ANY`); counts them."""
 
     def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, at: int, moment: Moment) -> None:
         self.steps = 0
-        self.times: set[float] = set()
-        """When the task woke, in seconds of trio's clock."""
         self._task = task
         self._scope = scope
         self._at = at
@@ -45,17 +46,16 @@ class Cutter(trio.abc.Instrument):
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         if task is self._task:
-            self.times.add(trio.current_time())
             if self.steps == self._at and self._moment is Moment.WAKES:
                 self._scope.cancel(f"as it wakes for the {self._at}. time")
             elif self.steps == self._at and self._moment is Moment.EXPIRES:
                 self._scope.deadline = trio.current_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        if task is self._task:
+        if task is self._task or self._moment is Moment.ANY:
             self.steps += 1
-            if self.steps == self._at and self._moment is Moment.WAITS:
-                self._scope.cancel(f"while it waits for the {self._at}. time")
+            if self.steps == self._at and self._moment in (Moment.WAITS, Moment.ANY):
+                self._scope.cancel(f"after the {self._at}. step")
 
 
 @attrs.frozen
@@ -63,11 +63,9 @@ class Cut:
     """How one run of an operation ended."""
 
     was_reached: bool
-    """Whether it came to the n-th checkpoint: if not, it ended by itself, and the sweep is over."""
+    """Whether it came so far: if not, it ended by itself before, and the sweep is over."""
     was_cancelled: bool
     """Whether it was given up."""
-    times: tuple[float, ...]
-    """When it woke, in seconds from its begin."""
 
 
 NEVER = 10**9
@@ -102,8 +100,7 @@ async def cut(
                 await operation()
             finally:
                 trio.lowlevel.remove_instrument(cutter)
-        times = tuple(sorted(each - begun for each in cutter.times))
-        ended.append(Cut(cutter.steps >= at, scope.cancelled_caught, times))
+        ended.append(Cut(cutter.steps >= at or scope.cancel_called, scope.cancelled_caught))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run, name="what is swept")
