@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 from runtime.fakes import codes, serve, world
-from runtime.test_durable_state import WRITER, stored, storing
+from runtime.test_durable_state import WRITER, ended, stored, storing
 
 from trio_exthost import Limits, StoreFailed, ToolStatus
 from trio_exthost.state.memory import MemorySessionStore, MemoryStores
@@ -95,3 +95,44 @@ async def test_old_state_that_does_not_fit_into_a_frame_stops_its_extension_only
             assert "b" in report.ready
             assert "a" not in report.ready
         assert "state_migration_failed" in codes(host)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_one_that_has_given_up_its_schema_does_not_run_on_what_it_had_stored(
+    tmp_path, autojump_clock, is_open
+) -> None:
+    stores = MemoryStores()
+    async with stored(tmp_path, stores=stores) as (session, _):
+        await session.advance("m1")
+        await session.run_command("c", {"actions": [{"kind": "set_state", "key": "k", "value": 1}]})
+    async with world(tmp_path, state=stores) as (around, host):
+        around.add("a", serve)
+        async with host.open_session("s") as session:
+            if is_open:
+                await session.advance("m2")
+            await session.load_all()
+            if not is_open:
+                await session.advance("m2")
+            await trio.testing.wait_all_tasks_blocked()
+            row = await ended(session)
+            assert (row.state, "say state_schema in the manifest again" in row.reason) == ("failed", True)
+            assert "state_migration_failed" in codes(host)
+
+
+async def test_one_that_has_given_up_its_schema_runs_until_a_branch_is_selected_on_which_it_had_stored_something(
+    tmp_path, autojump_clock
+) -> None:
+    stores = MemoryStores()
+    async with stored(tmp_path, stores=stores) as (session, _):
+        await session.advance("m1")
+        await session.run_command("c", {"actions": [{"kind": "set_state", "key": "k", "value": 1}]})
+        await session.checkout("")
+    async with world(tmp_path, state=stores) as (around, host):
+        around.add("a", serve)
+        async with host.open_session("s") as session:
+            await session.load_all()
+            await session.advance("m2")
+            await trio.testing.wait_all_tasks_blocked()
+            assert [row.state for row in session.extensions()] == ["ready"]
+            await session.checkout("m1")
+            assert (await ended(session)).state == "failed"

@@ -80,8 +80,8 @@ class Committer:
           operation: What.
           on_stored: Called once it is stored, before anything that was asked for later counts; not where it was refused.
           on_queued: Called at once, when whatever is asked for from then on counts later.
-          on_settled: Called, once, after `on_queued` was: when it is stored, refused or withdrawn; also where that is long after
-            its caller was cancelled.
+          on_settled: Called once, after `on_queued` was: it is stored, refused or withdrawn. That may be long after its
+            caller was cancelled.
 
         Raises:
           StateError: It was refused, or could not be stored; nothing of it counts.
