@@ -83,6 +83,8 @@ class Diff:
 
 def same_json(one: Any, other: Any) -> bool:
     """Whether both are the same JSON. Unlike `==`, true is not 1 and 1 is not 1.0: a program may tell them apart."""
+    if one is other:
+        return True
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
