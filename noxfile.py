@@ -69,9 +69,16 @@ def soak(session: nox.Session) -> None:
     """The property tests with many more examples."""
     session.install("-e", ".[test]")
     session.run(
-        "pytest", "tests/wire", "tests/effects", "tests/policy", "tests/state", "tests/runtime",
+        "pytest", "tests/wire", "tests/effects", "tests/policy", "tests/state", "tests/runtime", "tests/fuzz",
         env={"HYPOTHESIS_PROFILE": "soak", "EXTHOST_CRASHES": "200"},
     )  # fmt: skip
+
+
+@nox.session(python=PYTHONS[0], default=False)
+def fuzz(session: nox.Session) -> None:
+    """Coverage-guided fuzzing of one target, on Linux: `nox -s fuzz -- TARGET -max_total_time=600`; without, their names."""
+    session.install("-e", ".[fuzz]")
+    session.run("python", "tests/fuzz/run.py", *session.posargs)
 
 
 @nox.session(python=PYTHONS[0], default=False)

@@ -34,7 +34,10 @@ DEADLINES = Deadlines(
 )  # fmt: skip
 POLICY = Policy(extensions={"bad": ExtensionPolicy(grant=["tools.override:bash", "session.write"], restart="on_crash")})
 HOOKS = [
-    {"event": event.value, "class": each.value} for event in PAYLOADS for each in HookClass if contract_of(event, each) is not None
+    {"event": event.value, "class": each.value}
+    for event in PAYLOADS
+    for each in HookClass
+    if contract_of(event, each) is not None
 ]
 DICTIONARY = tuple(write(word) for word in WORDS)
 _NEARLY_FULL = ("id", "name", "invocation", "panel_id", "text", "message", "title", "parent_id")
@@ -75,7 +78,12 @@ class Hostile:
     def greeting(self) -> Iterator[bytes]:
         if self.kind == 0:
             return  # its plan may begin with a hello, or not
-        yield write({**HELLO, "capabilities": ["call_tool", "tool_cancel", *(["effects", "gaps"] if self.kind > 1 else [])]}) + b"\n"
+        yield (
+            write(
+                {**HELLO, "capabilities": ["call_tool", "tool_cancel", *(["effects", "gaps"] if self.kind > 1 else [])]}
+            )
+            + b"\n"
+        )
         if self.kind == 2:
             return
         yield b'{"type":"register_command","name":"zc"}\n{"type":"register_tool","name":"zt","schema":{"type":"object"}}\n'
@@ -85,7 +93,12 @@ class Hostile:
             for number, hook in enumerate(self.hooks, 20):
                 yield write({"type": "register", "registration_id": number, "kind": "hook", "descriptor": hook}) + b"\n"
             for frame in FRAMES:
-                if frame["type"] == "register" and frame["kind"] in ("tool", "command", "prompt_section", "request_policy"):
+                if frame["type"] == "register" and frame["kind"] in (
+                    "tool",
+                    "command",
+                    "prompt_section",
+                    "request_policy",
+                ):
                     yield write(frame) + b"\n"
         yield b'{"type":"ready"}\n'
 
@@ -102,7 +115,9 @@ class Hostile:
         for _ in range(choices.below(4)):
             frame = changed(frame, choices, WORDS, FRAMES)
         line = write(frame)
-        return (spoiled(line, choices) if choices.one_in(16) else line) + choices.pick((b"\n", b"\n", b"\n", b"\r\n", b""))
+        return (spoiled(line, choices) if choices.one_in(16) else line) + choices.pick(
+            (b"\n", b"\n", b"\n", b"\r\n", b"")
+        )
 
     async def read(self, guest: Guest) -> None:
         while (frame := await guest.frame()) is not None:

@@ -63,7 +63,9 @@ _ROOT = Path(tempfile.mkdtemp(prefix="exthost-fuzz-"))
 _WHOLE = SqliteStores(_ROOT / "whole")
 _fill(_WHOLE)
 EXPECTED = tuple(read(_WHOLE) for read in READ)
-_FILES = {each.relative_to(_WHOLE.directory): each.read_bytes() for each in _WHOLE.directory.rglob("*") if each.is_file()}
+_FILES = {
+    each.relative_to(_WHOLE.directory): each.read_bytes() for each in _WHOLE.directory.rglob("*") if each.is_file()
+}
 
 
 def seeds() -> Iterator[bytes]:
@@ -90,6 +92,12 @@ def altered(content: bytes, choices: Choices) -> bytes:
     return content
 
 
+def check_kept(kept: Path, altered: Path, content: bytes) -> None:
+    assert kept.exists() or altered.suffix != ".db"
+    if altered.suffix == ".db":
+        assert kept.read_bytes() == content
+
+
 def fuzz_one(data: bytes) -> None:
     choices = Choices(data)
     kind = choices.below(len(KINDS))
@@ -107,13 +115,10 @@ def fuzz_one(data: bytes) -> None:
             found = READ[kind](stores)
         except StoreDamaged as exc:
             str(exc).encode()
-            assert Path(exc.kept).exists()
-            if path.suffix == ".db":
-                assert Path(exc.kept).read_bytes() == content
+            check_kept(Path(exc.kept), path, content)
         except StoreFailed as exc:
             str(exc).encode()
-            if path.suffix == ".db":
-                assert path.read_bytes() == content
+            check_kept(path, path, content)
         else:
             assert found == EXPECTED[kind], "another state than was stored"
     other = 1 - kind
