@@ -135,4 +135,5 @@ async def test_one_that_has_given_up_its_schema_runs_until_a_branch_is_selected_
             await trio.testing.wait_all_tasks_blocked()
             assert [row.state for row in session.extensions()] == ["ready"]
             await session.checkout("m1")
+            await trio.testing.wait_all_tasks_blocked()
             assert (await ended(session)).state == "failed"
