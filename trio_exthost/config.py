@@ -156,6 +156,9 @@ class Limits:
     """Failures in a row that take an instance out of service."""
     registrations: int = attrs.field(default=1024, validator=_count)
     """Registrations one extension may hold."""
+    registration_bytes: int = attrs.field(default=16 * 1024 * 1024, validator=_count)
+    """What one extension sends to be registered by frames of zot (what is refused counts), and what else of it waits to be
+    registered: together, as JSON."""
     panels: int = attrs.field(default=16, validator=_count)
     """Panels one extension may have open."""
     pump_slice_s: float = attrs.field(default=0.002, validator=_amount)

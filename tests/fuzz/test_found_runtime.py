@@ -131,3 +131,68 @@ def test_a_link_to_a_path_that_cannot_be_looked_at_is_a_row_of_the_catalogue(tmp
     (root / "x").symlink_to(tmp_path / TOO_LONG)
     rows = discover(HostConfig(data_dir=tmp_path, project_roots=[], user_roots=[root]), tmp_path)
     assert [(row.name, row.status.value) for row in rows] == [("x", "rejected")]
+
+
+@pytest.mark.parametrize("says_ready", [True, False])
+async def test_registrations_have_a_bound_in_bytes_before_and_after_ready(
+    tmp_path, autojump_clock, says_ready: bool
+) -> None:
+    """Once a thousand of them, each as large as a frame, could wait for `ready`."""
+
+    async def guest(guest: Guest) -> None:
+        guest.send(type="hello", name="g", capabilities=["effects"])
+        if says_ready:
+            guest.send(type="ready")
+        for number in range(4):
+            guest.send(type="register_command", name=f"c{number}", description="d" * 1000)
+            if not says_ready:
+                guest.send(type="register", registration_id=number + 1, kind="tool", descriptor={"x": "y" * 1000})
+        guest.send(type="ready")
+        await guest.until_shutdown()
+
+    async with world(tmp_path, limits=Limits(registration_bytes=4000)) as (around, host):
+        around.add("g", guest, permissions=("tools.register",))
+        async with host.open_session("s") as session:
+            await session.load_all()
+            refused = [each.message for each in host.diagnostics if each.code is Code.REGISTRATION_REFUSED]
+            too_much = "its registrations have more than 4000 bytes"
+            assert refused.count(too_much) == (1 if says_ready else 5)
+            names = [each.name for each in session.commands()]
+            assert names == (["c0", "c1", "c2"] if says_ready else ["c0", "c1"])
+
+
+async def test_what_waited_for_ready_makes_room_for_what_comes_after(tmp_path, autojump_clock) -> None:
+    async def guest(guest: Guest) -> None:
+        guest.greet(capabilities=["effects"], events=["tick"], ready=False)
+        for number in (1, 2):
+            descriptor = {"section_id": f"s{number}", "text": "y" * 1500}
+            guest.send(type="register", registration_id=number, kind="prompt_section", descriptor=descriptor)
+        guest.send(type="ready")
+        await guest.frames("event")
+        guest.send(type="register_command", name="c", description="d" * 2000)
+        await guest.until_shutdown()
+
+    async with world(tmp_path, limits=Limits(registration_bytes=4000)) as (around, host):
+        around.add("g", guest)
+        async with host.open_session("s") as session:
+            await session.load_all()
+            version = session.version
+            session.emit("tick")
+            await session.wait_changed(version)
+            assert [each.name for each in session.commands()] == ["c"]
+            assert codes(host) == []
+
+
+async def test_points_that_there_are_not_are_told_one_by_one_up_to_a_bound(tmp_path, autojump_clock) -> None:
+    async def guest(guest: Guest) -> None:
+        guest.greet(intercept=["tool_call", *(f"e{number}" for number in range(100))])
+        await guest.until_shutdown()
+
+    async with world(tmp_path) as (around, host):
+        around.add("g", guest)
+        async with host.open_session("s") as session:
+            await session.load_all()
+            told = [each.message for each in host.diagnostics]
+            assert len(told) == 17
+            assert told[-1].startswith("interception of 84 more is refused")
+            assert session.views.interceptors

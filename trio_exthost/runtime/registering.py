@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
@@ -27,6 +28,7 @@ class Registering:
         """Nothing has come."""
         self._instance = instance
         self._staged: list[AnyRegistration] = []
+        self._staged_bytes = self._kept_bytes = 0
         self._has_registered = False
         self._holds = 0
         """Answers that dispose of something, once what they store is on the disk: what came after them waits."""
@@ -51,13 +53,37 @@ class Registering:
             instance.poke()
         if instance.successor is not None:
             self._refuse(frame, instance.successor)
-        elif not self._holds and (instance.state is State.READY or instance.health.is_half_open):
+        elif not self._has_room(frame):
+            message = f"its registrations have more than {instance.limits.registration_bytes} bytes"
+            instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, message)
+        elif not self._is_staging():
             self._apply(frame)
         elif len(self._staged) < instance.limits.registrations:
             self._staged.append(frame)
         else:
             message = f"it stages more than {instance.limits.registrations} registrations while it is {instance.state}"
             instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, message)
+
+    def _is_staging(self) -> bool:
+        instance = self._instance
+        return bool(self._holds) or not (instance.state is State.READY or instance.health.is_half_open)
+
+    def _has_room(self, frame: AnyRegistration) -> bool:
+        """Whether what is kept of it, and what waits, is not too much with this frame; counted if so.
+
+        What zot's dialect registers stays until the end; a descriptor of the effect dialect is bounded where it is read.
+        """
+        stays = isinstance(frame, ZOT_REGISTRATIONS)
+        if not stays and not self._is_staging():
+            return True
+        size = len(msgspec.json.encode(frame))
+        if self._kept_bytes + self._staged_bytes + size > self._instance.limits.registration_bytes:
+            return False
+        if stays:
+            self._kept_bytes += size
+        else:
+            self._staged_bytes += size
+        return True
 
     def _refuse(self, frame: AnyRegistration, successor: Instance) -> None:
         """A successor has taken over: nothing that this one registers would ever be asked."""
@@ -70,7 +96,7 @@ class Registering:
 
     def take_staged(self) -> list[AnyRegistration]:
         """What is staged, in its order, for who deals with it in another way than `apply_staged`."""
-        staged, self._staged = self._staged, []
+        staged, self._staged, self._staged_bytes = self._staged, [], 0
         return staged
 
     def apply_staged(self) -> None:

@@ -30,6 +30,8 @@ RegistrationFrame = from_extension.RegisterCommand | from_extension.RegisterTool
 ZOT_REGISTRATIONS = (from_extension.RegisterCommand, from_extension.RegisterTool, from_extension.Subscribe)
 EXPOSURES = ("", "direct", "codemode", "deferred", "model-only")
 MAX_SCHEMA_BYTES = 256 * 1024
+_TOLD_POINTS = 16
+"""Of one frame's points that there are not, those that are told one by one: a frame has room for a million."""
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _COMMAND_NAME = re.compile(r"[^\s/\x00-\x1f\x7f]{1,64}")
 _PROPERTY_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -88,19 +90,24 @@ class Registrar:
 
     def _subscriptions(self, instance: Instance, frame: from_extension.Subscribe) -> Iterator[Registration]:
         """Sets accumulate: what it has already is passed over in silence."""
+        unknown: list[str] = []
         for kind, events in (
             (EffectKind.SUBSCRIPTION, frame.events),
             (EffectKind.INTERCEPTION, frame.intercept),
         ):
             for event in dict.fromkeys(events):
                 if kind is EffectKind.INTERCEPTION and event not in INTERCEPT_POINTS:
-                    self.refuse(
-                        instance, f"interception of {event!r} is refused: the points are {', '.join(INTERCEPT_POINTS)}"
-                    )
+                    unknown.append(event)
                     continue
                 key = f"{instance.name}:{instance.number}:{event}"
                 if self._session.ledger.active(kind, key) is None:
                     yield self._registration(kind, key, Entry(instance, event))
+        points = ", ".join(INTERCEPT_POINTS)
+        for event in unknown[:_TOLD_POINTS]:
+            self.refuse(instance, f"interception of {event!r:.80} is refused: the points are {points}")
+        if len(unknown) > _TOLD_POINTS:
+            more = len(unknown) - _TOLD_POINTS
+            self.refuse(instance, f"interception of {more} more is refused: the points are {points}")
 
     def _registration(self, kind: EffectKind, key: str, value: Entry) -> Registration:
         return Registration(kind, key, value, self._session.next_sequence())

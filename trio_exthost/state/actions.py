@@ -154,6 +154,7 @@ def read_values(raw: object, *, extension: str, limits: StateLimits = DEFAULT_LI
         raise StateRefused(reason, code="invalid_payload", field="state", extension=extension)
     try:
         fields = _ActionFields(dict(raw), raw.keys(), extension=extension, at="state")
+        fields.most_bytes = limits.entry_bytes
         return {key: _one_value(fields, key, limits) for key in raw}
     except RegistrationRefused as exc:
         raise StateRefused(exc.reason, code=exc.code, field=exc.field, extension=extension) from None
@@ -181,7 +182,9 @@ def _read(raw: object, at: str, extension: str, limits: StateLimits) -> Action:
             hint=did_you_mean(kind if isinstance(kind, str) else "", _KINDS),
         )  # fmt: skip
     known, make = _KINDS[kind]
-    action, entry = make(_ActionFields(dict(raw), ("kind", *known), extension=extension, at=at))
+    fields = _ActionFields(dict(raw), ("kind", *known), extension=extension, at=at)
+    fields.most_bytes = limits.entry_bytes
+    action, entry = make(fields)
     if (size := len(encode_entry(entry))) > limits.entry_bytes:
         raise StateRefused(
             f"{size} bytes, of {limits.entry_bytes} allowed", code="resource_limit", field=at, extension=extension
@@ -191,6 +194,9 @@ def _read(raw: object, at: str, extension: str, limits: StateLimits) -> Action:
 
 class _ActionFields(Fields):
     """The fields that actions have beside those of descriptors."""
+
+    most_bytes: int = DEFAULT_LIMITS.entry_bytes
+    """Of one value, as JSON."""
 
     def id(self, key: str) -> str:
         return self.matching(key, lambda text: bool(_ID.fullmatch(text)), "1 to 256 characters, none of control")
@@ -213,6 +219,8 @@ class _ActionFields(Fields):
         value = self.value(key)
         try:
             text = encode_value(value)
+            if len(text) > self.most_bytes:
+                return text  # the whole entry is refused for its size; to go through a frame's worth of it takes long
             # NaN comes back as null, a set as a list, the key 1 as "1": what comes back changed is looked at.
             fault = None if decode_value(text) == value else find_fault(value, MAX_VALUE_DEPTH)
         except (TypeError, ValueError, RecursionError, OverflowError) as exc:
