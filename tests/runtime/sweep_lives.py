@@ -7,8 +7,10 @@ from pathlib import Path
 
 import trio
 from runtime.reloads import candidate, change
-from runtime.sweep_scenarios import open_run, scenario
-from runtime.sweep_stage import Actor, Everybody, Stage, stored
+from runtime.sweep_actors import Actor, Everybody
+from runtime.sweep_runs import open_run
+from runtime.sweep_scenarios import scenario
+from runtime.sweep_stage import Stage, stored
 
 from trio_exthost import CallError, HostConfig, Scope, open_host
 
@@ -128,7 +130,7 @@ async def is_closed(stage: Stage) -> None:
     assert stage.session.loader.instances() == ()
 
 
-@scenario("Session.aclose", present=BOTH, loaded=BOTH)
+@scenario("Session.aclose", present=BOTH, loaded=BOTH, is_shielded=True)
 async def aclose(stage: Stage) -> None:
     """Shielded: cut or not, it is done wholly, and within its bound."""
     await stage.session.aclose()

@@ -14,18 +14,12 @@ from typing import Any
 import pytest
 import trio
 from runtime.fakes import codes
+from runtime.sweep_actors import LATENCY_S, Everybody, add_actors
+from runtime.sweep_checks import descriptors, everybody_has_left
 from runtime.sweep_lives import WHOLE_LIFE, whole_life
 from runtime.sweep_scenarios import SCENARIOS, Scenario
-from runtime.sweep_stage import (
-    DEADLINES,
-    LATENCY_S,
-    Everybody,
-    add_actors,
-    descriptors,
-    everybody_has_left,
-    quiet,
-    staged,
-)
+from runtime.sweep_several import IN_COMPANY
+from runtime.sweep_stage import DEADLINES, quiet, staged
 from runtime.sweeping import NEVER, Cut, Moment, cut, sweep, virtual
 
 import trio_exthost
@@ -37,6 +31,8 @@ async def play(directory: Path, scenario: Scenario, at: int, moment: Moment, aft
     async with staged(directory, loaded=scenario.loaded, present=scenario.present) as stage:
         await scenario.prepare(stage)
         done = await cut(lambda: scenario.act(stage), at, moment, after_s=after_s)
+        if moment is Moment.WAITS and at != NEVER:  # whoever is woken out of a wait lets the cancellation through
+            assert done.was_cancelled is (done.was_reached and not scenario.is_shielded)
         await quiet(stage, at_once=scenario.is_alone)
         stage.notes["was_cut"] = True
         await scenario.check(stage)
@@ -138,6 +134,10 @@ def is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or is_returned
 
 
+def test_scenarios_in_company_are_among_those_that_are_swept() -> None:
+    assert set(IN_COMPANY) <= set(SCENARIOS)
+
+
 def test_the_sweep_names_every_public_async_call_and_nothing_else() -> None:
     swept = {call for each in SCENARIOS.values() for call in each.calls} | set(WHOLE_LIFE)
     assert swept == {name for name, _ in public_async_calls()}
@@ -161,7 +161,7 @@ def test_a_scenario_calls_what_it_says(tmp_path: Path, name: str) -> None:
                 done = await cut(lambda: scenario.act(stage))
             finally:
                 sys.setprofile(None)
-            await quiet(stage)
+            await quiet(stage, at_once=scenario.is_alone)
             return done
 
     virtual(main)
