@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -81,7 +83,9 @@ def test_a_damaged_session_is_left_where_it_is_by_a_look_and_one_kept_aside_is_n
     path = home / "state/sessions/s1.db"
     path.write_bytes(path.read_bytes()[:5000])
     for word in ("show", "export"):
-        assert str(path) in error_of(home, word, "s1")
+        said = error_of(home, word, "s1")
+        assert str(path) in said.replace(" ", "")
+        assert "it was left as it is; restore a copy" in said
         assert path.exists()
     kept = path.with_name("s1.damaged-1.db")
     path.rename(kept)
@@ -89,6 +93,26 @@ def test_a_damaged_session_is_left_where_it_is_by_a_look_and_one_kept_aside_is_n
     assert f"is kept as {kept}" in said
     assert ".recover" in said
     assert "damaged, and kept aside" in run(home, "state", "list").stdout
+
+
+def test_a_row_that_was_altered_and_a_file_of_a_newer_version_are_named_with_the_way_out(home: Path) -> None:
+    branched(home)
+    path = home / "state/sessions/s1.db"
+    change(path, "UPDATE batches SET body = x'7b7d' WHERE row = (SELECT min(row) FROM batches)")
+    for word in ("show", "export"):
+        said = error_of(home, word, "s1")
+        assert "was altered" in said
+        assert "it was left as it is; restore a copy" in said
+    change(path, "PRAGMA user_version=99")
+    for word in ("show", "export", "compact"):
+        said = error_of(home, word, "s1")
+        assert said.count("s1.db") == 1
+        assert "use the newer version; the file was left as it is" in said
+
+
+def change(path: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
 
 
 def test_room_that_cannot_be_given_back_is_a_warning(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

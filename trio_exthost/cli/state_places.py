@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 import click
 
 from trio_exthost.config import HostConfig
 from trio_exthost.state.sqlite import SqliteStores, file_stem
+from trio_exthost.state.sqlite_file import recovery
 from trio_exthost.state.store import StoredName
 
 SESSION, EXTENSION = "session", "extension"
@@ -61,14 +63,21 @@ def _check_no_problem(name: str, rows: Sequence[StoredName]) -> None:
     broken = [each for each in rows if each.problem]
     for each in broken:
         if each.name in (name, stem):
-            raise click.ClickException(f"{each.path}: {each.problem}")
+            raise click.ClickException(f"{each.path}: {each.problem}{_way_out(each)}")
     kept = [each for each in broken if each.name.startswith(f"{stem}.damaged-") or each.name == name]
     if kept:
         path = kept[-1].path
         raise click.ClickException(
             f"the state of {name!r} was damaged and is kept as {path}; nothing was put in its place\n"
-            f"restore a copy, or try: sqlite3 {path} .recover"
+            f"restore a copy, or try: {recovery(Path(path))}"
         )
+
+
+def _way_out(broken: StoredName) -> str:
+    """What to do about a damaged file; what else is wrong says so itself."""
+    if not broken.problem.startswith("damaged"):
+        return ""
+    return f"\nit was left as it is; restore a copy, or try: {recovery(Path(broken.path))}"
 
 
 def _missing(stores: SqliteStores, name: str, names: list[str], *, is_extension: bool) -> click.ClickException:

@@ -14,7 +14,14 @@ from trio_exthost.errors import StoreFailed
 from trio_exthost.packages.files import printable
 from trio_exthost.state.sqlite_extension import LAYOUT as EXTENSION_LAYOUT
 from trio_exthost.state.sqlite_extension import SqliteExtensionStore
-from trio_exthost.state.sqlite_file import Damage, Layout, check, connect, failures, make_directory
+from trio_exthost.state.sqlite_file import (
+    Damage,
+    Layout,
+    check,
+    connect,
+    failures,
+    make_directory,
+)
 from trio_exthost.state.sqlite_rows import LAYOUT as SESSION_LAYOUT
 from trio_exthost.state.sqlite_session import SqliteSessionStore
 from trio_exthost.state.store import StoredName
@@ -98,11 +105,17 @@ def _names(folder: Path, layout: Layout, column: str) -> tuple[StoredName, ...]:
             try:
                 name = _name_in(path, layout, column)
             except StoreFailed as exc:
-                problem = exc.message
+                problem = _in_words(exc)
             except Damage as exc:
                 problem = f"damaged: {exc}"
         found.append(StoredName(name=name, path=printable(path), size_bytes=size, problem=problem))
     return tuple(sorted(found, key=lambda each: each.name))
+
+
+def _in_words(error: StoreFailed) -> str:
+    """What is wrong and the way out; the path stands beside it."""
+    words = error.message.removeprefix(f"{error.path}: ")
+    return f"{words}; {error.hint}" if error.hint else words
 
 
 def _databases(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sqlite3
 import urllib.parse
 import zlib
@@ -225,13 +226,26 @@ def set_aside(path: Path, reason: str) -> StoreDamaged:
     return was_damaged(path, kept, reason)
 
 
+def left_damaged(path: Path, reason: str) -> StoreDamaged:
+    """The error about a damaged file that was only looked at."""
+    return StoreDamaged(
+        f"the file is damaged ({reason})", path=printable(path), kept=printable(path),
+        hint=f"it was left as it is; restore a copy, or try `{recovery(path)}`",
+    )  # fmt: skip
+
+
+def recovery(path: Path) -> str:
+    """The command that saves what can be read of a damaged file."""
+    return f"sqlite3 {shlex.quote(printable(path))} .recover"
+
+
 def was_damaged(path: Path, kept: Path, reason: str = "found earlier") -> StoreDamaged:
     """The error about a damaged file that is kept aside."""
     return StoreDamaged(
         f"the file was damaged ({reason}) and is kept as {printable(kept)}; nothing was put in its place",
         path=printable(path), kept=printable(kept),
-        hint=f"restore a copy, or try `sqlite3 {printable(kept.name)} .recover`; to begin with nothing, remove or rename "
-        "the kept file, or open with begin_anew",
+        hint=f"restore a copy, or try `{recovery(kept)}`; to begin with nothing, remove or rename the kept file, or open "
+        "with begin_anew",
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from trio_exthost.state.sqlite_file import (
     create,
     failures,
     kept_aside,
+    left_damaged,
     leftovers,
     set_aside,
     transaction,
@@ -216,13 +217,8 @@ class SqliteSessionStore:
     def _damaged(self, reason: str) -> StoreDamaged:
         """Close, and keep the file aside; nothing is written to it any more."""
         connection, self._connection = self._connection, None
-        if self._lease is None:
-            damaged = StoreDamaged(
-                f"the file is damaged ({reason})", path=printable(self._path), kept=printable(self._path)
-            )
-        else:
-            # Moved while it is open: closing would remove its journal, and with it what could be recovered from there.
-            damaged = set_aside(self._path, reason)
+        # Moved while it is open: closing would remove its journal, and with it what could be recovered from there.
+        damaged = left_damaged(self._path, reason) if self._lease is None else set_aside(self._path, reason)
         if connection is not None:
             connection.close()
         if self._lease is not None:
