@@ -21,13 +21,15 @@ def parse_arguments(arguments: Mapping[str, Any] | str, limits: Limits) -> tuple
       arguments: JSON text, or a mapping of JSON values.
       limits: Bounds of a frame.
     """
+    size = limits.frame_bytes // 2  # room for the rest of a frame, and for escapes
     try:
         text = arguments.encode() if isinstance(arguments, str) else msgspec.json.encode(arguments)
+        if len(text) > size:  # told before they are gone through, which would take long
+            return {}, f"the arguments have {len(text)} bytes, more than {size}"
         value = msgspec.json.decode(text or b"{}")
     except (msgspec.DecodeError, TypeError, ValueError, OverflowError, RecursionError) as exc:
         return {}, f"the arguments are not JSON: {exc}"
     depth = limits.json_depth
-    size = limits.frame_bytes // 2  # room for the rest of a frame, and for escapes
     problem = ""
     if not isinstance(value, dict):
         problem = f"the arguments must be a JSON object, not {type(value).__name__}"
@@ -35,6 +37,4 @@ def parse_arguments(arguments: Mapping[str, Any] | str, limits: Limits) -> tuple
         problem = f"the arguments are not JSON: {fault}"  # NaN came back as null, the key 1 as "1"
     elif is_deeper(text, depth - 2):  # a frame adds a level, and an event's result another
         problem = f"the arguments are nested deeper than {depth - 2} levels"
-    elif len(text) > size:
-        problem = f"the arguments have {len(text)} bytes, more than {size}"
     return ({}, problem) if problem else (value, "")
