@@ -82,6 +82,13 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS[0], default=False)
+def mutation(session: nox.Session) -> None:
+    """The mutation score of one pure layer: `nox -s mutation -- wire`; docs/mutation.md says how it is counted."""
+    session.install("-e", ".[mutation]")
+    session.run("python", "tests/mutation/score.py", "--work", session.create_tmp(), *session.posargs)
+
+
+@nox.session(python=PYTHONS[0], default=False)
 def demo(session: nox.Session) -> None:
     """The demo, from an installed wheel: what a user gets."""
     shutil.rmtree("dist", ignore_errors=True)

@@ -14,6 +14,15 @@ hypothesis.settings.register_profile(
     "exthost-ci", max_examples=100, deadline=None, derandomize=True, database=None, print_blob=True
 )
 hypothesis.settings.register_profile("soak", max_examples=5000, deadline=None)
+hypothesis.settings.register_profile(
+    "mutation",  # few examples, the same each time, and no shrinking: any failure kills a mutant
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 hypothesis.settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("exthost-ci" if os.environ.get("CI") else "dev")
 )
