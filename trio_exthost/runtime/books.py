@@ -67,5 +67,7 @@ class Books:
         waiting: Counter[str] = Counter()
         for session in self._sessions.values():
             running = (session.loader.running(row.name) for row in session.extensions())
-            waiting.update({each.name: each.outbox.waiting_frames for each in running if each is not None})
+            # One that is just being started, or could not be, has no outbox.
+            spawned = [each for each in running if each is not None and each.pid_was is not None]
+            waiting.update({each.name: each.outbox.waiting_frames for each in spawned})
         return waiting

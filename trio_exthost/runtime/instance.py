@@ -300,8 +300,7 @@ class Instance:
                 transport = self._spawn()
                 if transport is not None:
                     try:
-                        nursery.start_soon(transport.write, name=f"writer of {self.name}")
-                        nursery.start_soon(transport.watch_exit, name=f"exit of {self.name}")
+                        transport.serve(nursery)
                         await self._live()
                     finally:
                         await self._wind_up(transport)  # noqa: ASYNC102 - it shields itself, with a deadline

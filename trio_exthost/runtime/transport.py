@@ -117,15 +117,26 @@ class Transport:
         self.stdout.drain(LAST_DRAIN_BYTES, LAST_DRAIN_S)
         self.stderr.drain(LAST_DRAIN_BYTES, LAST_DRAIN_S)
 
+    def serve(self, nursery: trio.Nursery) -> None:
+        """Start its tasks: the writer, and the one that waits for the exit."""
+        name = self._instance.name
+        nursery.start_soon(self._write, name=f"writer of {name}")
+        self._start_watching(nursery)
+
     @trio.lowlevel.enable_ki_protection
-    async def write(self) -> None:
+    async def _write(self) -> None:
         """The writer task: finish what the pipe would not take at once, until the outbox is closed."""
         await self.outbox.write_blocked(self._instance.deadlines.stall_s)
 
-    @trio.lowlevel.enable_ki_protection
-    async def watch_exit(self) -> None:
-        """Wait for the exit; everything it wrote before is handled before that is told."""
+    def _start_watching(self, nursery: trio.Nursery) -> None:
+        # From now on, not from the task's first step: one that is asked to stop at once comes to its end before that, and
+        # a second watcher there would be one too many for the descriptor.
         self._is_watched = True
+        nursery.start_soon(self._watch_exit, name=f"exit of {self._instance.name}")
+
+    @trio.lowlevel.enable_ki_protection
+    async def _watch_exit(self) -> None:
+        """Wait for the exit; everything it wrote before is handled before that is told."""
         try:
             await self.process.wait_exited()
         finally:
@@ -153,7 +164,7 @@ class Transport:
             async with trio.open_nursery() as nursery:
                 if not self._is_watched and not self.exited.is_set():
                     # A fault in another task of the instance has taken the watcher with it.
-                    nursery.start_soon(self.watch_exit, name=f"exit of {self._instance.name}")
+                    self._start_watching(nursery)
                 await self._climb(until, gently=gently)
                 nursery.cancel_scope.cancel("the process has ended, or never will")
         self._drain_last()
