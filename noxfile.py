@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import nox
@@ -66,12 +68,20 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0], default=False)
 def soak(session: nox.Session) -> None:
-    """The property tests with many more examples."""
+    """The property tests with many more examples, and chaos for ten minutes, of seeds that nobody has chosen."""
     session.install("-e", ".[test]")
     session.run(
         "pytest", "tests/wire", "tests/effects", "tests/policy", "tests/state", "tests/runtime", "tests/fuzz",
         env={"HYPOTHESIS_PROFILE": "soak", "EXTHOST_CRASHES": "200"},
     )  # fmt: skip
+    chaos = {
+        "EXTHOST_CHAOS_SECONDS": "60",
+        "EXTHOST_CHAOS_SEEDS": "10",
+        "EXTHOST_CHAOS_SEED": str(int(time.time()) % 10**6),
+    }
+    session.run(
+        "pytest", "-s", "tests/chaos", env={**chaos, **{key: each for key, each in os.environ.items() if key in chaos}}
+    )
 
 
 @nox.session(python=PYTHONS[0], default=False)
