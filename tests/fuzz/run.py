@@ -32,7 +32,8 @@ def main(arguments: list[str]) -> None:
     for seed in seeds(name):
         (folder / "corpus" / hashlib.sha256(seed).hexdigest()[:32]).write_bytes(seed)
     words = folder / "dictionary"
-    words.write_text("".join(f'"{_escaped(word)}"\n' for word in dictionary(name)))
+    # An empty one is refused.
+    words.write_text("".join(f'"{_escaped(word)}"\n' for word in dictionary(name) or [b"x"]))
     known = ["-timeout=20", "-rss_limit_mb=2048", "-max_len=4096", f"-dict={words}", f"-artifact_prefix={folder}/"]
     atheris.Setup([sys.argv[0], *known, *options, str(folder / "corpus")], fuzz_one)
     atheris.Fuzz()

@@ -40,6 +40,8 @@ HOOKS = [
     if contract_of(event, each) is not None
 ]
 DICTIONARY = tuple(write(word) for word in WORDS)
+ENOUGH_S = 1000
+"""Of the host's clock: all deadlines together, and a person who lets it wait each time, take less."""
 _NEARLY_FULL = ("id", "name", "invocation", "panel_id", "text", "message", "title", "parent_id")
 _FOLDER = Path(tempfile.mkdtemp(prefix="exthost-fuzz-"))
 
@@ -171,15 +173,28 @@ async def play(data: bytes) -> None:
         around.add("good", neighbour)
         async with host.open_session("s", client=person, tools=[tool]) as session:
             await session.load_all()
-            async with trio.open_nursery() as nursery:
-                for act in acts(session, around):
-                    nursery.start_soon(only_ours, act)
-                nursery.start_soon(only_ours, partial(come_and_go, session, around, choices))
+            with trio.fail_after(ENOUGH_S):
+                async with trio.open_nursery() as around_them:
+                    around_them.start_soon(come_back, person)
+                    async with trio.open_nursery() as nursery:
+                        for act in acts(session, around):
+                            nursery.start_soon(only_ours, act)
+                        nursery.start_soon(only_ours, partial(come_and_go, session, around, choices))
+                    around_them.cancel_scope.cancel("all has been done")
             outcome = await session.run_command("fine")
             assert isinstance(outcome, Display)
             assert outcome.text == "fine"
             check(host)
     assert_nothing_left(session)
+
+
+async def come_back(person: Person) -> None:
+    """The person who was asked and did not answer at once does so later: the host waits for people without end."""
+    while True:
+        await trio.sleep(20)
+        for question in person.questions:
+            if question.is_open:
+                question.decline()
 
 
 def check(host: Host) -> None:
@@ -220,7 +235,8 @@ async def every_command(session: Session) -> None:
 
 async def every_tool(session: Session) -> None:
     for each in session.tools():
-        await only_ours(partial(session.call_tool, each.name, {"a": 1}))
+        with trio.move_on_after(30):  # one that says it is interactive may take for ever
+            await only_ours(partial(session.call_tool, each.name, {"a": 1}))
 
 
 async def one_run(session: Session) -> None:
