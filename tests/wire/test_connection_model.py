@@ -70,7 +70,7 @@ class Conversation(RuleBasedStateMachine):
         if self.dialect == "zot" and word in ONLY_EFFECTS:
             return False
         if word == "state_commit":
-            return self.phase == "ready"
+            return self.phase in ("ready", "stopping")
         return self.phase in ("registering", "ready") or (self.phase == "stopping" and word in LAST_WORDS)
 
     @rule(frame=strategies.in_frames.filter(lambda frame: frame.TYPE != "hello") | strategies.effects_in_frames)

@@ -177,14 +177,18 @@ def test_nothing_is_stored_before_ready() -> None:
 def test_while_stopping_answers_and_disposals_count_and_nothing_new_is_begun() -> None:
     connection = ready()
     connection.stop()
-    fine = [line("invoke_result", id="7"), line("progress", id="7", text="almost"), line("dispose", registration_id=1)]
-    assert seen(events(connection, *fine)) == ["invoke_result", "progress", "dispose"]
+    fine = [
+        line("invoke_result", id="7"),
+        line("progress", id="7", text="almost"),
+        line("dispose", registration_id=1),
+        line("state_commit", id="4", space="session"),
+    ]
+    assert seen(events(connection, *fine)) == ["invoke_result", "progress", "dispose", "state_commit"]
     for data, about in [
         (REGISTER, (None, 1)),
         (line("update", registration_id=1, descriptor={}), (None, 1)),
         (line("ask_user", id="4", invocation="7", kind="confirm", title="?"), ("4", None)),
         (line("broker_call", id="4", invocation="7", operation="memory.get"), ("4", None)),
-        (line("state_commit", id="4", space="session"), ("4", None)),
     ]:
         found = fault(connection, data)
         assert found.code is Code.FRAME_ILLEGAL

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import HostError, PayloadError, StateError
 from trio_exthost.hooks import DURABLE
 from trio_exthost.runtime.brokered import Brokered
+from trio_exthost.runtime.storing import MAX_ID, is_too_long
 from trio_exthost.runtime.turns import Turns
 from trio_exthost.wire import effects_to_extension as outbound
 from trio_exthost.wire.values import ABSENT, ErrorDetail
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 MAX_OPERATIONS = 32
 """Operations of one invocation; those that fail count, `capabilities.has` does not."""
-MAX_ID = 1024
-"""Characters of the id of a request; the answer would have no room for one that fills a frame."""
 MAX_MEMORY_BYTES = 1024 * 1024
 """Keys and values, encoded, that one instance keeps in its memory."""
 _DELETED = object()
@@ -77,7 +75,7 @@ class Brokers:
 
     def call(self, frame: BrokerCall) -> None:
         """Do what is asked for, and answer; never raises for what an extension sent."""
-        if _is_too_long(self._instance, frame.TYPE, frame.id):
+        if is_too_long(self._instance, frame.TYPE, frame.id):
             return
         try:
             value = self._do(frame)
@@ -86,6 +84,12 @@ class Brokers:
         else:
             if value is not _LATER:
                 self._answer(frame, value)
+
+    def refuse_unreadable(self, id: str, why: str) -> None:
+        """A frame that cannot be read, or comes when it must not, is answered, too; unless nothing fits under its id."""
+        if outbound.BrokerResult.TYPE in self._instance.connection.dialect.outbound and len(id) <= MAX_ID:
+            error = ErrorDetail("invalid_arguments", why)
+            self._instance.post(outbound.BrokerResult(id, ok=False, error=error))
 
     def _do(self, frame: BrokerCall) -> Any:
         if frame.operation not in {*_OPERATIONS, *_READING, *DURABLE}:
@@ -163,7 +167,7 @@ class Brokers:
 
     async def _get_shared(self, frame: BrokerCall, key: str, read: Callable[[Projection], Any]) -> None:
         try:
-            projection = await self._instance.session.persistence.read_shared(self._instance.name, [key])
+            projection = await self._instance.session.persistence.shared.read(self._instance.name, [key])
         except StateError as exc:
             self._answer(frame, error=ErrorDetail(exc.code, exc.message))
         else:
@@ -235,55 +239,3 @@ _OPERATIONS: Mapping[str, Callable[[Brokers, Brokered, Mapping[str, Any]], Any]]
     "memory.delete": Brokers._memory_delete,  # noqa: SLF001
     "memory.clear": Brokers._memory_clear,  # noqa: SLF001
 }
-
-
-def commit(instance: Instance, id: str, space: str, actions: tuple[Mapping[str, Any], ...]) -> None:
-    """`state_commit`: store a batch, in a task of the instance, and answer once it is stored or refused."""
-    if _is_too_long(instance, "state_commit", id):
-        return
-    persistence = instance.session.persistence
-    if instance.commits >= instance.limits.waiting_work:
-        _refuse(instance, id, BrokerRefused(f"{instance.commits} commits of it wait already", code="resource_limit"))
-        return
-    try:
-        checked = persistence.read_actions(instance, actions)
-    except StateError as exc:
-        _refuse(instance, id, exc)
-        return
-
-    async def store() -> None:
-        try:
-            if space == "session":
-                committed = await persistence.commit(instance, checked, turn)
-            else:
-                committed = await persistence.commit_shared(instance, checked, turn)
-        except HostError as exc:
-            _refuse(instance, id, exc)
-        else:
-            try:
-                instance.post(outbound.StateResult(id, ok=True, revision=committed.revision, values=committed.values))
-            except PayloadError:
-                instance.post(outbound.StateResult(id, ok=True, revision=committed.revision))
-        finally:
-            turn.end()
-            instance.commits -= 1
-
-    assert instance.nursery is not None
-    instance.commits += 1
-    turn = instance.brokers.turns.take(space)
-    instance.nursery.start_soon(store, name=f"commit of {instance.name}")
-
-
-def _is_too_long(instance: Instance, what: str, id: str) -> bool:
-    """Whether nothing could be answered under this id; then its extension is told in its diagnostics."""
-    if len(id) <= MAX_ID:
-        return False
-    message = f"{what} with an id of {len(id)} characters, of {MAX_ID} allowed: ignored"
-    instance.report(Code.FRAME_INVALID, Severity.WARNING, message)
-    return True
-
-
-def _refuse(instance: Instance, id: str, error: HostError) -> None:
-    message = error.message + (f" ({error.hint})" if error.hint else "")
-    instance.report(Code.STATE_REFUSED, Severity.WARNING, f"state_commit: {message}")
-    instance.post(outbound.StateResult(id, ok=False, error=ErrorDetail(error.code, message)))

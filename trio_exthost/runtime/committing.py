@@ -6,6 +6,7 @@ which it was asked for, so nobody sees a state that the disk does not have.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -29,7 +30,11 @@ class InThread(Protocol):
     """Runs what blocks where it holds up nobody."""
 
     async def __call__(self, function: Callable[[], T]) -> T:
-        """Run it, and wait for it."""
+        """Run it, and wait for it.
+
+        Raises:
+          StateError: It failed, in whatever way.
+        """
 
 
 @attrs.define(eq=False)
@@ -128,9 +133,9 @@ class Committer:
         operations = [each.operation for each in group]
         try:
             written = await self._in_thread(lambda: self.state.write(operations))
-        except Exception as exc:  # noqa: BLE001 - a store may be the embedder's: whoever waits is told, and the next group tried
+        except StateError as exc:  # whoever waits is told, and the next group tried
             for waiting in group:
-                waiting.settle(StoreFailed(f"the store raised {exc!r}; nothing was stored"))
+                waiting.settle(copy.copy(exc))
             return
         self.state.publish(written)
         for waiting, outcome in zip(group, written.outcomes, strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, MalformedReply
-from trio_exthost.runtime import brokers
+from trio_exthost.runtime import storing
 from trio_exthost.runtime.replies import Answer
 from trio_exthost.wire import EFFECTS, Fault, effects_from_extension, from_extension
 
@@ -124,7 +124,7 @@ def _broker_call(instance: Instance, frame: effects_from_extension.BrokerCall) -
 
 
 def _state_commit(instance: Instance, frame: effects_from_extension.StateCommit) -> None:
-    brokers.commit(instance, frame.id, frame.space.value, frame.actions)
+    storing.commit(instance, frame.id, frame.space.value, frame.actions)
 
 
 _ANSWERED = ("register", "update")
@@ -143,12 +143,23 @@ def _fault(instance: Instance, fault: Fault) -> None:
             instance.replies.resolve(fault.frame_id, Answer(error=error))
     elif fault.frame_type in _ANSWERS:
         instance.replies.strays += 1
-    if fault.frame_id is not None and fault.frame_type == effects_from_extension.AskUser.TYPE and not fault.fatal:
-        instance.questions.refuse_unreadable(fault.frame_id)
+    if fault.frame_id is not None and not fault.fatal:
+        _refuse_unreadable(instance, fault, fault.frame_id)
     if fault.registration_id is not None and fault.frame_type in _ANSWERED:
         instance.declarations.reject_malformed(fault.registration_id, fault.message)
     if fault.fatal:
         instance.end(fault.code, fault.message)
+
+
+def _refuse_unreadable(instance: Instance, fault: Fault, id: str) -> None:
+    """Who awaits an answer to what was refused gets one."""
+    if fault.frame_type == effects_from_extension.AskUser.TYPE:
+        instance.questions.refuse_unreadable(id)
+    elif fault.frame_type == effects_from_extension.BrokerCall.TYPE:
+        instance.brokers.refuse_unreadable(id, fault.message)
+    elif fault.frame_type == effects_from_extension.StateCommit.TYPE:
+        code = "not_ready" if fault.code is Code.FRAME_ILLEGAL else "invalid_payload"
+        storing.refuse_unreadable(instance, id, code, fault.message)
 
 
 HANDLERS: Mapping[type, Callable[[Instance, Any], None]] = {

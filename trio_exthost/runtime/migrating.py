@@ -59,10 +59,10 @@ async def migrate_shared(persistence: Persistence, instance: Instance) -> None:
     """The same for the space that all sessions share. Raises as `migrate_session`."""
     if instance.registrant.state_schema is None:
         return
-    base = await persistence.read_shared(instance.name)
+    base = await persistence.shared.read(instance.name)
     due = needs_migration(base, instance.registrant.state_schema)
     if due is not None:
-        await persistence.submit_shared_migration(instance, base, await _ask(instance, due, "extension"))
+        await persistence.shared.migrate(instance, base, await _ask(instance, due, "extension"))
 
 
 async def _ask(instance: Instance, due: Migration, space: str) -> object:

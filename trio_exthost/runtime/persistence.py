@@ -14,9 +14,11 @@ import attrs
 import trio
 
 from trio_exthost.diagnostics import Code, Severity
-from trio_exthost.errors import CallError, ClosedError, PayloadError, StateError
+from trio_exthost.errors import CallError, ClosedError, PayloadError, StateError, StoreFailed
 from trio_exthost.runtime.committing import Committer
 from trio_exthost.runtime.lifecycle import State
+from trio_exthost.runtime.sharing import SharedSpace
+from trio_exthost.runtime.storing import Storing
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -53,17 +55,29 @@ class Persistence:
         self._committer: Committer | None = None
         self._is_closed = False
         self._opening = trio.Lock()
-        self._shared: dict[str, trio.Lock] = {}
         self._limiter = trio.CapacityLimiter(1)
+        self.shared: SharedSpace = SharedSpace(session, self._stores_now, self.in_thread)
+        """What extensions share between sessions."""
+        self.storing: Storing = Storing(session)
+        """What is being stored, whatever becomes of who has sent it."""
 
-    async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run what blocks; at once where the stores are in memory."""
+    async def in_thread(self, function: Callable[[], T], *, limiter: trio.CapacityLimiter | None = None) -> T:
+        """Run what blocks, at once where the stores are in memory; what concerns the session's store, one at a time.
+
+        Raises:
+          StateError: It failed, in whatever way.
+        """
         from trio_exthost.state.memory import MemoryStores  # noqa: PLC0415 - only with state
 
-        if isinstance(self._stores, MemoryStores):
-            await trio.lowlevel.checkpoint()
-            return function()
-        return await trio.to_thread.run_sync(function, limiter=self._limiter)
+        try:
+            if isinstance(self._stores, MemoryStores):
+                await trio.lowlevel.checkpoint()
+                return function()
+            return await trio.to_thread.run_sync(function, limiter=limiter or self._limiter)
+        except StateError:
+            raise
+        except Exception as exc:  # a store may be the embedder's: who asked is told, and nobody else is harmed
+            raise StoreFailed(f"the store raised {exc!r}") from exc
 
     async def open(self) -> Committer:
         """Open the session's state, once.
@@ -102,6 +116,7 @@ class Persistence:
     async def aclose(self) -> None:
         """Write what waits, and close. Shielded: where everything around is cancelled, nobody else would. Idempotent."""
         with trio.CancelScope(shield=True):
+            await self.storing.finish()
             async with self._opening:
                 self._is_closed = True
                 committer, self._committer = self._committer, None
@@ -191,22 +206,6 @@ class Persistence:
         commit = Commit(extension=instance.name, schema=schema, actions=actions, sequence=self._session.next_sequence())
         return await committer.submit(commit, on_stored, is_queued, on_settled)  # type: ignore[return-value]
 
-    async def commit_shared(self, instance: Instance, actions: tuple[Action, ...], turn: Turn) -> Committed:
-        """Store a batch in the space that all sessions share, when it is its turn; one at a time for each extension."""
-        await turn.wait()
-        schema, sequence = instance.registrant.state_schema, self._session.next_sequence()
-        assert schema is not None, "checked with the actions"
-        stores = self._stores_now()
-        async with self._shared.setdefault(instance.name, trio.Lock()):
-            return await self.in_thread(
-                lambda: stores.open_extension(instance.name).commit(actions, schema=schema, sequence=sequence)
-            )
-
-    async def read_shared(self, extension: str, keys: Sequence[str] | None = None) -> Projection:
-        """What an extension has stored in the space that all sessions share."""
-        stores = self._stores_now()
-        return await self.in_thread(lambda: stores.open_extension(extension).read(keys))
-
     def _stores_now(self) -> StateStores:
         if self._stores is None:
             self._stores = self._make_stores()
@@ -276,15 +275,4 @@ class Persistence:
         committer = await self.open()
         await committer.submit(
             Migrate(base=base, state=state, to_schema=schema, sequence=self._session.next_sequence())
-        )
-
-    async def submit_shared_migration(self, instance: Instance, base: Projection, state: object) -> None:
-        """Store what a migration of the shared space returned."""
-        schema, sequence = instance.registrant.state_schema, self._session.next_sequence()
-        assert schema is not None
-        stores = self._stores_now()
-        await self.in_thread(
-            lambda: stores.open_extension(instance.name).migrate(
-                state, expected_revision=base.revision, to_schema=schema, sequence=sequence
-            )
         )

@@ -140,7 +140,8 @@ EFFECTS = attrs.evolve(
             # Nothing is stored by an extension that may yet turn out not to become ready.
             Phase.REGISTERING: _AFTER_HELLO | frozenset(_EFFECTS_IN) - {"state_commit"},
             Phase.READY: _AFTER_HELLO | frozenset(_EFFECTS_IN),
-            Phase.STOPPING: _WHILE_STOPPING | {"invoke_result", "progress", "dispose"},
+            # What it saves because it is asked to stop counts, though nobody may be there to say so.
+            Phase.STOPPING: _WHILE_STOPPING | {"invoke_result", "progress", "dispose", "state_commit"},
         }
     ),
     sendable=MappingProxyType(
