@@ -111,9 +111,22 @@ class PolicyError(HostError, ValueError):
         self.problems: tuple[PolicyError, ...] = problems or (self,)
 
 
-def _last_words(stderr_tail: str, log_path: str) -> list[str]:
-    """Lines with the end of stderr and the path of its log, as far as there are any."""
+_NAMED = 5
+"""Calls in flight that an error names; of more it says how many."""
+
+
+def _last_words(
+    exit_status: str, uptime_s: float | None, in_flight: tuple[str, ...], stderr_tail: str, log_path: str
+) -> list[str]:
+    """Lines with how a process ended, what it worked on, the end of its stderr and its log, as far as there are any."""
     lines = []
+    if exit_status:
+        lines.append(f"  exit: {exit_status}")
+    if uptime_s is not None:
+        lines.append(f"  uptime: {uptime_s:.2f} s")
+    if in_flight:
+        more = [f"{len(in_flight) - _NAMED} more"] if len(in_flight) > _NAMED else []
+        lines.append("  in flight: " + ", ".join([*in_flight[:_NAMED], *more]))
     if stderr_tail:
         lines.append("  stderr: " + stderr_tail.strip().replace("\n", "\n          "))
     if log_path:
@@ -137,22 +150,38 @@ class LoadError(HostError):
         log_path: str = "",
         code: str | None = None,
         hint: str = "",
+        uptime_s: float | None = None,
+        in_flight: tuple[str, ...] = (),
     ) -> None:
-        """Say at which stage it failed, how the process ended and what it last wrote to stderr."""
+        """Say at which stage it failed, how the process ended, what it worked on and what it last wrote to stderr.
+
+        Args:
+          message: Why it failed.
+          extension: Its name.
+          stage: discovery, spawn, hello, registering, running or stopped.
+          exit_status: `exit 3`, `killed by SIGSEGV`; empty while it has not ended, or where there was no process.
+          stderr_tail: The end of its stderr.
+          log_path: Where all of that is; empty where nothing was started.
+          code: A closer word.
+          hint: The next step.
+          uptime_s: Seconds from its start to the beginning of its end; None where there was no process.
+          in_flight: The calls that awaited its answer.
+        """
         super().__init__(message, extension=extension, code=code, hint=hint)
         self.stage = stage
         self.exit_status = exit_status
+        self.uptime_s = uptime_s
+        self.in_flight = in_flight
         self.stderr_tail = stderr_tail
         self.log_path = log_path
 
     def __str__(self) -> str:
-        """The message, then stage, exit, end of stderr, log."""
+        """The message, then stage, exit, uptime, calls in flight, end of stderr, log."""
         lines = [super().__str__()]
         if self.stage:
             lines.append(f"  stage: {self.stage}")
-        if self.exit_status:
-            lines.append(f"  exit: {self.exit_status}")
-        return "\n".join([*lines, *_last_words(self.stderr_tail, self.log_path)])
+        words = _last_words(self.exit_status, self.uptime_s, self.in_flight, self.stderr_tail, self.log_path)
+        return "\n".join([*lines, *words])
 
 
 # --- the wire ----------------------------------------------------------------------------------------------------
@@ -252,16 +281,21 @@ class ExtensionExited(CallAborted):
         stderr_tail: str = "",
         log_path: str = "",
         may_have_run: bool = True,
+        uptime_s: float | None = None,
+        in_flight: tuple[str, ...] = (),
     ) -> None:
-        """Say how the process ended, what it last wrote to stderr, and where all of that is."""
+        """Say how the process ended, after how many seconds, what it worked on and last wrote, and where all of that is."""
         super().__init__(message, extension=extension, may_have_run=may_have_run)
         self.exit_status = exit_status
+        self.uptime_s = uptime_s
+        self.in_flight = in_flight
         self.stderr_tail = stderr_tail
         self.log_path = log_path
 
     def __str__(self) -> str:
-        """The message, then end of stderr, log."""
-        return "\n".join([super().__str__(), *_last_words(self.stderr_tail, self.log_path)])
+        """The message, then exit, uptime, calls in flight, end of stderr, log."""
+        words = _last_words(self.exit_status, self.uptime_s, self.in_flight, self.stderr_tail, self.log_path)
+        return "\n".join([super().__str__(), *words])
 
 
 class Overloaded(CallError):

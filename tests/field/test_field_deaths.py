@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from contextlib import suppress
+from typing import Any
 
 import pytest
 import trio
-from field.helpers_b import interrupted_on_terminal, until_interrupted
+from field.helpers_b import interrupted_on_terminal, offers, say, until_interrupted
 from runtime.fakes import Guest, assert_nothing_left, serve, world
-from runtime.real.programs import GOOD, SLACK_S, Place, assert_good_answers, codes_of, row_of, running, until_state
+from runtime.real.programs import (
+    GOOD,
+    PATIENCE_S,
+    SLACK_S,
+    Place,
+    assert_good_answers,
+    codes_of,
+    row_of,
+    running,
+    until_state,
+)
 
 from trio_exthost import CallError, CallTimedOut, Deadlines, ExtensionExited, ExtensionPolicy, Policy, UnknownTool
 
@@ -170,19 +183,60 @@ async def test_c50_a_crash_is_told_with_its_signal_its_last_words_and_its_log(tm
             await session.call_tool("die", {})
         row = await until_state(session, "dead", "failed")
         told = str(caught.value)
-        assert "killed by SIGABRT" in told
+        assert "exit: killed by SIGABRT" in told
+        assert "in flight: tool 'die'" in told
+        assert caught.value.in_flight == ("tool 'die'",)
+        assert 0 < caught.value.uptime_s < PATIENCE_S
+        assert f"uptime: {caught.value.uptime_s:.2f} s" in told
         assert "Traceback: at last" in told
         assert str(row.log_path) in told
-        assert "killed by SIGABRT" in row.reason
+        assert (
+            f"killed by SIGABRT after {caught.value.uptime_s:.2f} s; while tool 'die' awaited its answer" in row.reason
+        )
+        assert row.error.in_flight == ("tool 'die'",)
+        assert row.error.stderr_tail == caught.value.stderr_tail
+
+
+async def test_c50_uptime_is_from_the_start_and_all_in_flight_is_counted(tmp_path, autojump_clock) -> None:
+    async def crash(guest: Guest) -> None:
+        guest.send(type="hello", name="a")
+        guest.send(type="register_tool", name="t", schema={"type": "object"})
+        guest.send(type="ready")
+        await trio.sleep(90)
+        guest.exit(3)
+        await trio.sleep_forever()
+
+    ended: list[ExtensionExited] = []
+    async with world(tmp_path, deadlines=Deadlines(tool_s=500)) as (around, host):
+        around.add("a", crash)
+        async with host.open_session("s") as session:
+            await session.load_all()
+
+            async def ask() -> None:
+                with pytest.raises(ExtensionExited) as caught:
+                    await session.call_tool("t", {})
+                ended.append(caught.value)
+
+            async with trio.open_nursery() as nursery:
+                for _ in range(7):
+                    nursery.start_soon(ask)
+            row = row_of(session, "a")
+            assert "(exit 3 after 90.00 s; while tool 't' awaited its answer, and 6 more; " in row.reason
+            assert {each.uptime_s for each in ended} == {90.0}
+            assert "uptime: 90.00 s\n  in flight: " + "tool 't', " * 5 + "2 more\n" in str(ended[0])
 
 
 async def test_c51_an_endless_loop_is_seen_and_can_be_stopped(tmp_path) -> None:
     place = Place(tmp_path)
     place.add("busy", "greet(tools=['t'])\nwhile True: pass")
     async with running(place, deadlines=SOON) as (host, session):
-        for _ in range(host.config.limits.circuit_failures):
+        for number in range(1, host.config.limits.circuit_failures + 1):
             with pytest.raises(CallTimedOut):
                 await session.call_tool("t", {})
+            row = row_of(session, "busy")
+            assert (row.overdue_calls, row.last_overdue) == (number, "tool 't' got no answer within 0.2 s")
+            if row.state == "ready":
+                assert re.search("not responding for [0-9.]+ s: tool 't' got no answer within 0.2 s", row.reason)
         row = row_of(session, "busy")
         assert row.state == "tripped"
         assert "3 failures in a row, the last: tool 't' got no answer within 0.2 s" in row.reason
@@ -191,3 +245,34 @@ async def test_c51_an_endless_loop_is_seen_and_can_be_stopped(tmp_path) -> None:
         with trio.fail_after(SOON.stop_total_s + SLACK_S):
             await session.unload("busy")
         assert place.alive() == []
+
+
+async def test_c51_one_overdue_call_is_in_the_row_until_it_answers_again(tmp_path, autojump_clock) -> None:
+    async def busy(guest: Guest, frame: dict[str, Any]) -> None:
+        if frame["args"]["kind"] == "answer":
+            say(guest, frame, "here")
+        elif frame["args"]["kind"] == "garbage":
+            guest.send(type="tool_result", id=frame["id"], content=7)
+        await trio.lowlevel.checkpoint()
+
+    async with world(tmp_path) as (around, host):
+        around.add("a", offers("t", on_call=busy))
+        async with host.open_session("s") as session:
+            await session.load_all()
+
+            async def ask(kind: str) -> Any:
+                with suppress(CallError):
+                    await session.call_tool("t", {"kind": kind})
+                await trio.sleep(15)
+                return row_of(session, "a")
+
+            overdue = "tool 't' got no answer within 60 s"
+            assert (await ask("answer")).overdue_calls == 0
+            row = await ask("nothing")
+            assert (row.state, row.overdue_calls, row.last_overdue) == ("ready", 1, overdue)
+            assert row.reason == f"not responding for 75.0 s: {overdue}"
+            assert (await ask("nothing")).reason == f"not responding for 150.0 s: {overdue}"
+            row = await ask("answer")
+            assert (row.state, row.reason, row.overdue_calls, row.last_overdue) == ("ready", "", 2, overdue)
+            assert (await ask("nothing")).reason == f"not responding for 75.0 s: {overdue}"
+            assert (await ask("garbage")).reason == "", "what cannot be used is an answer all the same"

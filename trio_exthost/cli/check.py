@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +22,12 @@ from trio_exthost.packages import Manifest, load_manifest
 from trio_exthost.policy import Policy
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.host import open_host
+from trio_exthost.runtime.next_steps import HINTS, next_step
 from trio_exthost.runtime.session import Session
 from trio_exthost.wire.from_extension import PanelSpec
 
 SETTLE_S = 0.3
 """After `ready`, so long for what comes late: notes, panels, more registrations."""
-
-HINTS: Mapping[str, str] = {
-    Code.STRAY_OUTPUT: "stdout is for frames, one JSON object a line; print everything else to stderr",
-    Code.FRAME_INVALID: "correct that frame; the host left it out",
-    Code.FRAME_UNKNOWN: "the host ignores such a frame; is its type misspelt?",
-    Code.FRAME_ILLEGAL: "hello comes first and once; then registrations, then ready",
-    Code.FRAME_TOO_LONG: "send less in one frame, or end each frame with a line feed",
-    Code.AUTO_READY: 'send {"type": "ready"} after the last registration',
-    Code.REPLY_UNKNOWN: "answer each request once, with the id it came with",
-    Code.OUTPUT_CLOSED: "keep stdout open as long as the program runs",
-    Code.INPUT_CLOSED: "read stdin until it ends, and exit then",
-    Code.UNRESPONSIVE: "read stdin all the time",
-    Code.KILLED: "exit when stdin ends, or when told to shut down",
-}
-"""What the author of an extension can do about it, by the code of a diagnostic."""
 
 
 class _Listener(HostClient):
@@ -98,6 +83,9 @@ async def examine(
             restarts = [each.message for each in host.diagnostics if each.code is Code.RESTARTING]
             found |= {"ok": row.state == "ready" and not restarts, "reason": row.reason or "".join(restarts[:1])}
             told = ("", "")
+            if row.error is not None:
+                found |= _failure(row.error, directory)
+                told = (str(row.error), row.error.message)
     # Read only now: that it had to be killed is worth knowing, too.
     found |= {"notes": listener.notes, "panels": listener.panels, **_diagnostics(host.diagnostics, told)}
     if policy is not None:
@@ -113,7 +101,9 @@ def _failure(exc: LoadError, directory: Path) -> dict[str, Any]:
     if exc.stage == "discovery" and manifest is not None and manifest.static and manifest.enabled:
         return {"ok": True, "state": "static", "version": manifest.version, "reason": "it holds skills or themes only"}
     keys = ("code", "stage", "message", "exit_status", "stderr_tail", "log_path", "hint")
-    error = {key: str(getattr(exc, key)) for key in keys}
+    error: dict[str, Any] = {key: str(getattr(exc, key)) for key in keys}
+    error["uptime_s"] = None if exc.uptime_s is None else round(exc.uptime_s, 3)
+    error["in_flight"] = list(exc.in_flight)
     error["hint"] = error["hint"] or HINTS.get(exc.code, "") or _next_step(exc.stage, directory, manifest)
     return {"error": error}
 
@@ -129,13 +119,9 @@ def _next_step(stage: str, directory: Path, manifest: Manifest | None) -> str:
     """What its author can do where the failure itself does not say."""
     if manifest is None:
         return f'correct extension.json; a small one is {{"name": {json.dumps(directory.name)}, "exec": "./main"}}'
-    if stage == "spawn":
-        return ""
     if stage == "discovery":
         return "" if manifest.enabled else 'take "enabled": false out of extension.json'
-    # It does start: whoever runs it can talk to it, or read its traceback.
-    command = shlex.join([manifest.exec, *manifest.args])
-    return f"to see more, run it by hand: cd {shlex.quote(str(directory))} && {command}"
+    return next_step(None, stage, directory, manifest)
 
 
 def _registrations(session: Session) -> dict[str, Any]:
@@ -181,8 +167,9 @@ Examples:
   tools        [{name, description, schema}]
   events, intercepts, panels, notes
                lists of text
-  error        null, or {code, stage, message, exit_status, stderr_tail,
-               log_path, hint}
+  error        null, or {code, stage, message, exit_status, uptime_s,
+               in_flight, stderr_tail, log_path, hint}; uptime_s is null and
+               log_path empty where no process was started
   diagnostics  [{code, severity, message, hint}], oldest first
   counts       how often each of these codes came up: {code: number}
   policy       null without --policy, or {file, named, rows, others}; named:

@@ -11,19 +11,24 @@ from trio_exthost.cli.text import Output
 
 _SHOWN = 3
 """Messages of one code; the rest is a number."""
+_PARTS = {
+    "stage": "stage", "exit_status": "exit", "uptime": "uptime", "in_flight": "in flight", "hint": "way out", "log_path": "log",
+}  # fmt: skip
 _COLOURS = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
 def show(found: Mapping[str, Any]) -> None:
     """Print what `examine` gave."""
     out = Output(stderr=not found["ok"])
-    if found["error"] is not None:
-        _show_error(out, found["name"], found["error"])
+    if found["error"] is not None and found["ready_s"] is None:
+        _show_error(out, f"{found['name']}: {found['error']['message']}", found["error"])
     elif found["state"] == "static":
         title = f"{found['name']} {found['version']}".rstrip()
         out.line(f"{title}: in order; {found['reason']}, so there is nothing to run", style="green")
     else:
         _show_state(out, found)
+        if found["error"] is not None:
+            _show_error(out, f"  {found['error']['message']}", found["error"])
         _show_registrations(out, found)
     _show_diagnostics(out, found["diagnostics"], found["counts"])
     if found["policy"] is not None:
@@ -39,7 +44,7 @@ def _show_state(out: Output, found: Mapping[str, Any]) -> None:
         out.line(f"{title}: ready again, after it had ended", style="red")
     else:
         out.line(f"{title}: {found['state']}, though it was ready after {found['ready_s']} s{how}", style="red")
-    if found["reason"]:
+    if found["reason"] and found["error"] is None:
         out.line(found["reason"], first="  reason: ")
 
 
@@ -61,11 +66,13 @@ def _described(name: str, description: str) -> str:
     return f"{name}  {description}".rstrip()
 
 
-def _show_error(out: Output, name: str, error: Mapping[str, str]) -> None:
-    out.line(f"{name}: {error['message']}", style="red")
-    for key, label in (("stage", "stage"), ("exit_status", "exit"), ("hint", "way out"), ("log_path", "log")):
-        if error[key]:
-            out.line(error[key], first=f"  {label}: ")
+def _show_error(out: Output, title: str, error: Mapping[str, Any]) -> None:
+    out.line(title, style="red")
+    uptime = "" if error["uptime_s"] is None else f"{error['uptime_s']:.2f} s"
+    shown = {**error, "uptime": uptime, "in_flight": ", ".join(error["in_flight"])}
+    for key, label in _PARTS.items():
+        if shown[key]:
+            out.line(shown[key], first=f"  {label}: ")
     if tail := error["stderr_tail"].rstrip("\r\n"):
         out.line("  the end of its stderr:")
         out.lines(tail, first="    ")

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import trio
 
-from trio_exthost.cli.check import HINTS
 from trio_exthost.cli.check_policy import read_policy
 from trio_exthost.cli.group import COMMANDS, HELP_OPTIONS, Command
 from trio_exthost.cli.replay_player import Player
@@ -25,6 +24,7 @@ from trio_exthost.diagnostics import Code
 from trio_exthost.errors import LoadError
 from trio_exthost.policy import Policy
 from trio_exthost.runtime.host import Host, open_host
+from trio_exthost.runtime.next_steps import HINTS
 from trio_exthost.runtime.session import Session
 
 _ERROR_KEYS = ("extension", "code", "stage", "message", "exit_status", "stderr_tail", "log_path", "hint")

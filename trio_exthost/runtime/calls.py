@@ -135,6 +135,7 @@ async def _await_answer(
         instance.replies.give_up(pending, was_sent=not is_withdrawn)
     if is_late:
         message = f"{request.what} got no answer within {patience.limit_s:g} s"
+        instance.notices.call_overdue(message, patience.limit_s, is_first=not instance.health.failures_in_a_row)
         instance.report(Code.CALL_TIMED_OUT, Severity.WARNING, message)
         raise CallTimedOut(
             message,

@@ -56,6 +56,11 @@ class Health:
         state = self._circuit.state
         return state is CircuitState.CLOSED or (state is CircuitState.HALF_OPEN and not self._is_probing)
 
+    @property
+    def failures_in_a_row(self) -> int:
+        """Calls since its last answer that got none, or none that can be used."""
+        return self._circuit.failures
+
     def begin(self) -> int:
         """A call is issued; give what this returns to `ended`."""
         self._is_probing = self.is_half_open
@@ -66,6 +71,8 @@ class Health:
         if epoch == self._circuit.epoch:
             self._is_probing = False
         if isinstance(error, CallTimedOut | MalformedReply):
+            if isinstance(error, MalformedReply):
+                self._instance.notices.unusable_answer()
             if self._circuit.failed(epoch):
                 self._trip(error)
         elif _is_answer(error) and self._circuit.succeeded(epoch) and not self._instance.is_ending:

@@ -21,13 +21,14 @@ from trio_exthost.runtime.asking import Questions
 from trio_exthost.runtime.brokers import Brokers
 from trio_exthost.runtime.declarations import Declarations
 from trio_exthost.runtime.entry import Entry, Kind
-from trio_exthost.runtime.failure import abort_calls, load_error
+from trio_exthost.runtime.failure import abort_calls, load_error, reason_of
 from trio_exthost.runtime.greeting import hello_ack
 from trio_exthost.runtime.health import Health
 from trio_exthost.runtime.inbound import HANDLERS
 from trio_exthost.runtime.life_hooks import LifeHooks
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
+from trio_exthost.runtime.notices import Notices
 from trio_exthost.runtime.outbox import Outbox
 from trio_exthost.runtime.process import ExitStatus
 from trio_exthost.runtime.registering import Registering
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 TOLD = 20
 """Diagnostics of one code and instance that are told one by one."""
+_OF_ITS_ROW = frozenset({Code.REGISTRATION_REFUSED, Code.MANIFEST_WARNING})
+"""What is a warning in its row, too: it goes on without something, and nobody may have read the diagnostic."""
 _STAGES = {State.STARTING: "spawn", State.HANDSHAKING: "hello", State.REGISTERING: "registering"}
 """What it was at when its end began; `running` in every other state."""
 
@@ -55,6 +58,8 @@ class Instance:
 
     successor: Instance | None = None
     """Who has taken over from it, in one step with its records; it gets no new work then."""
+    uptime_s: float | None = None
+    """Seconds from its start to the beginning of its end, once that has begun; None where there was no process."""
     commits: int = 0
     """How many of its `state_commit`s are being stored."""
 
@@ -104,6 +109,7 @@ class Instance:
         self._bug: Exception | None = None
         self._stopped_by: DisposeCause = DisposeCause.OWNER
         self.started_at: float = 0.0
+        self.notices: Notices = Notices()
         self.pid_was: int | None = None
         """Process id, once there was a process."""
         self.nursery: trio.Nursery | None = None
@@ -140,6 +146,8 @@ class Instance:
         Each is counted, but of one code only the first `TOLD` are told, then the 32nd, the 64th and so on: a program that
         prints garbage must not push everybody else's diagnostics out.
         """
+        if code in _OF_ITS_ROW and severity is Severity.WARNING:
+            self.notices.warn(message)
         self._told[code] += 1
         times = self._told[code]
         if times > TOLD:
@@ -184,6 +192,8 @@ class Instance:
         if self._cause is None:
             self._cause = (code, why)
             self._stage = _STAGES.get(self.state, "running")
+            if self.pid_was is not None:
+                self.uptime_s = trio.current_time() - self.started_at
             if self._transport is not None and code is Code.FRAME_TOO_LONG:
                 self._transport.stdout.pause()  # it floods: what more comes is of no use
             self.poke()
@@ -420,10 +430,8 @@ class Instance:
         """Keep why it failed, for whoever asked for it, and tell it once; `word` is a closer code than the diagnostic's."""
         assert self._cause is not None
         code, why = self._cause
-        status = str(self._status) if self._status is not None else ""
         self.error = load_error(self, word or code, why, stage=self._stage, status=self._status, hint=hint)
-        details = "; ".join(filter(None, (status, self.error.hint)))
-        self.reason = f"{why} ({details})" if details else why
+        self.reason = reason_of(self.error)
         if self.state is not State.STOPPING:
             self.move(State.FAILED)
         self.report(code or Code.LOAD_FAILED, Severity.ERROR, str(self.error))

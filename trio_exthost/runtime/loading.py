@@ -106,7 +106,7 @@ class Loader:
         elif candidate.name in self._running:
             problem = "an extension of that name is running"
         if problem:
-            raise LoadError(problem, extension=candidate.name, stage="discovery")
+            raise LoadError(problem, extension=candidate.name, stage="discovery", code=candidate.code or None)
         self.supervisor.forget(candidate.name)
         self._by_hand[candidate.directory] = None
         instance = self.start_again(candidate)

@@ -39,7 +39,13 @@ class ExtensionRow:
     log_path: Path | None = None
     """Where its stderr goes."""
     warnings: tuple[str, ...] = ()
-    """What its manifest should be looked at for."""
+    """What should be looked at although it counts: of its manifest, and what it wanted to register and could not."""
+    overdue_calls: int = 0
+    """Calls of this process that got no answer in time. While its last ones did not, `reason` says since when."""
+    last_overdue: str = ""
+    """The last of them, and how long it was waited for."""
+    error: LoadError | None = None
+    """Why it failed, in parts: stage, exit, uptime, calls in flight, end of stderr, log, next step. None where it did not."""
 
 
 def row_of(candidate: Candidate, instance: Instance | None) -> ExtensionRow:
@@ -51,18 +57,34 @@ def row_of(candidate: Candidate, instance: Instance | None) -> ExtensionRow:
     if instance is not None and instance.ended.is_set() and candidate.status.value != "effective":
         instance = None
     manifest = candidate.manifest if instance is None or instance.ended.is_set() else instance.manifest
+    notices = instance.notices if instance is not None else None
     return ExtensionRow(
         name=candidate.name,
         state=str(instance.state) if instance is not None else candidate.status.value,
-        reason=instance.reason if instance is not None else candidate.reason,
+        reason=_reason_of(instance) if instance is not None else candidate.reason,
         origin=candidate.origin.value,
         directory=candidate.directory,
         version=manifest.version if manifest is not None else "",
         pid=instance.pid if instance is not None else None,
         auto_ready=instance.registering.is_auto if instance is not None else False,
         log_path=instance.log.path if instance is not None else None,
-        warnings=candidate.warnings,
+        warnings=candidate.warnings + (notices.warnings if notices is not None else ()),
+        overdue_calls=notices.overdue_calls if notices is not None else 0,
+        last_overdue=notices.last_overdue if notices is not None else "",
+        error=instance.error if instance is not None else _error_of(candidate),
     )
+
+
+def _reason_of(instance: Instance) -> str:
+    is_silent = instance.state is State.READY and instance.health.failures_in_a_row
+    return instance.reason or (instance.notices.silence() if is_silent else "")
+
+
+def _error_of(candidate: Candidate) -> LoadError | None:
+    """Why a candidate cannot be started, where that is a fault of its own."""
+    if candidate.status.value != "rejected":
+        return None
+    return LoadError(candidate.reason, extension=candidate.name, stage="discovery", code=candidate.code)
 
 
 @attrs.frozen
@@ -86,11 +108,8 @@ class LoadReport:
         started = list(instances)
         errors = {each.name: each.error for each in started if each.error is not None}
         for candidate in candidates:
-            if candidate.status.value == "rejected":
-                errors.setdefault(
-                    candidate.name,
-                    LoadError(candidate.reason, extension=candidate.name, stage="discovery", code=candidate.code),
-                )
+            if (error := _error_of(candidate)) is not None:
+                errors.setdefault(candidate.name, error)
         order = {row.name: place for place, row in enumerate(rows)}
         return cls(
             ready=tuple(row.name for row in rows if row.state == State.READY),
