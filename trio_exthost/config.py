@@ -206,7 +206,12 @@ def default_data_dir() -> Path:
     return Path(platformdirs.user_data_dir("exthost", appauthor=False))
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """The path, if the system can be given it.
+
+    Raises:
+      ConfigError: It holds NUL, or half of a surrogate pair that stands for no byte.
+    """
     found = Path(path)
     if not _is_of_the_system(str(found)):
         raise ConfigError(f"{str(found)!r} can be no path: it holds NUL, or half of a surrogate pair")
@@ -214,11 +219,11 @@ def _path(path: str | os.PathLike[str]) -> Path:
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:
-    return _path(path).absolute()
+    return checked_path(path).absolute()
 
 
 def _paths(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
-    return tuple(map(_path, paths))
+    return tuple(map(checked_path, paths))
 
 
 def _paths_if_given(paths: Iterable[str | os.PathLike[str]] | None) -> tuple[Path, ...] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from runtime.fakes import Guest, codes, world
 
-from trio_exthost import Deadlines, HostConfig, Limits
+from trio_exthost import ConfigError, Deadlines, HostConfig, Limits
 from trio_exthost.diagnostics import MESSAGE_CHARACTERS, Code, Diagnostic, Severity
 from trio_exthost.packages import discover
 from trio_exthost.packages.explain import explain_spawn_error
@@ -196,3 +196,13 @@ async def test_points_that_there_are_not_are_told_one_by_one_up_to_a_bound(tmp_p
             assert len(told) == 17
             assert told[-1].startswith("interception of 84 more is refused")
             assert session.views.interceptors
+
+
+@pytest.mark.parametrize("cwd", ["a\0b", "\ud800"])
+async def test_a_directory_of_a_session_that_can_be_none_is_refused_at_once(tmp_path, cwd: str) -> None:
+    async with world(tmp_path) as (_, host):
+        with pytest.raises(ConfigError, match="can be no path"):
+            async with host.open_session("s", cwd=cwd):
+                raise AssertionError
+        async with host.open_session("s", cwd=tmp_path) as session:
+            assert session.cwd == tmp_path

@@ -145,7 +145,7 @@ class Host:
             them if not given: then call all methods of `Run` and `Session` that stand for one.
 
         Raises:
-          ValueError: A session of that id is open.
+          ValueError: A session of that id is open; `ConfigError` where `cwd` can be no path.
           ClosedError: The host is closing.
         """
         self.check_thread()

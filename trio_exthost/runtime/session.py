@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from trio_exthost.config import checked_path
 from trio_exthost.diagnostics import Code, Diagnostic, Severity
 from trio_exthost.effects import Change, DisposeCause, EffectLedger, Scope
 from trio_exthost.errors import ClosedError
@@ -70,7 +71,7 @@ class Session(SessionLoading, SessionOffers, SessionPoints):
         super().__init__()
         self.host = host
         self.id = session_id
-        self.cwd: Path = Path(cwd).absolute()
+        self.cwd: Path = checked_path(cwd).absolute()
         self.model = model
         self.confirm = confirm
         self.host_tools: dict[str, HostTool] = {tool.name: tool for tool in tools}
