@@ -132,7 +132,7 @@ def check(connection: sqlite3.Connection, path: Path, layout: Layout, *, read_on
 
     Raises:
       Damage: It is not, or parts of it are missing.
-      StoreFailed: It is of a newer version of this program.
+      StoreFailed: It is of a newer version of this program; or of an older one, and is only to be looked at.
     """
     if path.stat().st_size == 0:
         raise Damage("it is empty")
@@ -147,7 +147,12 @@ def check(connection: sqlite3.Connection, path: Path, layout: Layout, *, read_on
         )  # fmt: skip
     if version < 1:
         raise Damage("it has no tables")
-    if version < layout.version and not read_only:
+    if version < layout.version and read_only:
+        raise StoreFailed(
+            f"it was written by an older version of this program (tables of version {version}; this one knows "
+            f"{layout.version})", path=printable(path), hint="a host that opens it brings it up to date",
+        )  # fmt: skip
+    if version < layout.version:
         _take_steps(connection, layout, version)
 
 
