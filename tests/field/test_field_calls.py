@@ -11,7 +11,7 @@ import pytest
 import trio
 from field.helpers_b import bash, named, offers, say
 from runtime.fakes import Guest, world
-from runtime.real.programs import SLACK_S, Place, codes_of, running, text_of, until_state
+from runtime.real.programs import SLACK_S, Place, codes_of, row_of, running, text_of, until_state
 
 from trio_exthost import CallError, CallTimedOut, Deadlines, UnknownTool
 
@@ -214,6 +214,10 @@ async def test_c62_a_name_goes_to_the_first_in_the_catalogue_whoever_starts_fast
                     ("search", "first"),
                 ]
                 assert [each.extension for each in session.commands()] == ["first"]
+                for name in ("search", "deploy"):
+                    held = f"{name!r} is held by extension 'first'"
+                    assert any(held in warning for warning in row_of(session, "second").warnings)
+                assert "'bash': that name is built in, and built-ins win" in str(row_of(session, "first").warnings)
                 refused = [each.extension for each in host.diagnostics if each.code == "registration_refused"]
                 assert sorted(refused) == ["first"] * 2 + ["second"] * 4
                 await session.unload("first")
@@ -229,7 +233,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "empty name": ({"name": "", "schema": OBJECT}, "''"),
     "65 characters": ({"name": "x" * 65, "schema": OBJECT}, "x" * 65),
     "not of an object": ({"name": "text", "schema": {"type": "string"}}, "'text'"),
-    "no schema": ({"name": "none"}, "$.schema: required field missing"),
+    "no schema": ({"name": "none"}, "register_tool 'none': $.schema: required field missing"),
     "key": ({"name": "key", "schema": {**OBJECT, "properties": {"$.x": {}}}}, "$.x"),
     "1 MiB": ({"name": "large", "schema": {**OBJECT, "description": "x" * (1 << 20)}}, "'large'"),
 }
@@ -248,5 +252,9 @@ async def test_c63_a_bad_tool_is_refused_alone_and_with_its_reason(tmp_path) -> 
         assert len(refused) == len(BAD)
         for _, word in BAD.values():
             assert any(word in message for message in refused), word
+        warnings = row_of(session, "a").warnings
+        assert len(warnings) == len(BAD)
+        for _, word in BAD.values():
+            assert any(word in warning for warning in warnings), word
         with pytest.raises(UnknownTool):
             await session.call_tool("a.b", {})

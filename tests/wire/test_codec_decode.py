@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trio_exthost.errors import ProtocolError
-from trio_exthost.wire import ZOT, Codec, from_extension, to_extension
+from trio_exthost.wire import EFFECTS, ZOT, Codec, from_extension, to_extension
 
 CODEC = Codec(ZOT, max_frame=1 << 20, max_depth=128)
 CODES = {"not_json", "too_deep", "not_an_object", "no_type", "unknown_type", "invalid_frame"}
@@ -113,6 +113,24 @@ def test_a_wrong_type_is_refused_with_its_path(fields: dict[str, Any], complaint
 def test_only_an_integer_is_an_integer(value: Any) -> None:
     error = refused({"type": "hello", "name": "x", "protocol_version": value})
     assert "$.protocol_version: expected int, got" in error.message
+
+
+@pytest.mark.parametrize(
+    ("frame", "shown"),
+    [
+        ({"type": "register_tool", "name": "search"}, "register_tool 'search': $.schema"),
+        ({"type": "register_tool", "name": 7}, "register_tool: "),
+        ({"type": "register_tool", "name": "x" * 1000}, f"register_tool '{'x' * 79}: "),
+        ({"type": "register", "registration_id": 3, "descriptor": {"name": "a\nb"}}, "register 3 'a\\nb': $.kind"),
+        ({"type": "register", "registration_id": 3, "descriptor": [], "name": "n"}, "register 3 'n': "),
+        ({"type": "register", "registration_id": True, "descriptor": {"name": 1}}, "register: "),
+        ({"type": "register", "registration_id": 10**4000, "descriptor": {}}, "register: "),
+    ],
+)
+def test_a_frame_that_cannot_be_used_is_called_by_its_name(frame: dict[str, Any], shown: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        Codec(EFFECTS, max_frame=1 << 20, max_depth=128).decode(json.dumps(frame).encode())
+    assert caught.value.message.startswith(shown)
 
 
 def test_several_wrong_fields_are_named_together_but_not_without_end() -> None:

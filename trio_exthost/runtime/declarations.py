@@ -144,7 +144,8 @@ class Declarations:
             self.check_number(number, is_hook=frame.kind is RegistrationKind.HOOK)
             handle = self._accept(frame)
         except (RegistrationRefused, LedgerError) as exc:
-            self.reject(number, f"{frame.kind} {number}", exc)
+            name = frame.descriptor.get("name")
+            self.reject(number, f"{frame.kind} {number}" + (f" ({name!r:.80})" if isinstance(name, str) else ""), exc)
         else:
             self._instance.post(outbound.Registered(number, handle))
 

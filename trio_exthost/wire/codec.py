@@ -189,7 +189,7 @@ class Codec:
         try:
             return self._structure(kind, exact=True)(value)  # made, and kept, when the first frame needs it
         except Exception as exc:  # noqa: BLE001 - cattrs raises groups of what the hooks raised; one error leaves here
-            raise _bad(value, word, "invalid_frame", f"{word}: {self._explain(exc)}") from None
+            raise _bad(value, word, "invalid_frame", f"{word}{_named(value)}: {self._explain(exc)}") from None
 
     def _encode_checked(self, word: str, plain: dict[str, Any]) -> bytes:
         is_flat = _is_flat(plain)
@@ -220,6 +220,10 @@ class Codec:
         return ProtocolError(message, code="not_json", frame_type=seen.frame_type, frame_id=seen.frame_id)
 
 
+_NUMBER_BITS = 64
+"""A number of a registration that is larger is not shown: Python would not even write out one of 5,000 digits."""
+
+
 def _bad(value: dict[str, Any], word: str | None, code: str, message: str) -> ProtocolError:
     """The error about a decoded object, with its id if that is a string, and shown if it is something else."""
     frame_id = value.get("id")
@@ -228,6 +232,16 @@ def _bad(value: dict[str, Any], word: str | None, code: str, message: str) -> Pr
     if "id" in value:
         message += f" (id: {_short(frame_id)})"
     return ProtocolError(message, code=code, frame_type=word)
+
+
+def _named(value: dict[str, Any]) -> str:
+    """What the frame is about, where it says so: a tool among many is found by its name."""
+    number, descriptor = value.get("registration_id"), value.get("descriptor")
+    name = descriptor.get("name") if isinstance(descriptor, dict) else value.get("name")
+    words = [str(number)] if number.__class__ is int and number.bit_length() <= _NUMBER_BITS else []
+    if isinstance(name, str):
+        words.append(repr(name)[:80])
+    return "".join(f" {word}" for word in words)
 
 
 def _short(value: object) -> str:
