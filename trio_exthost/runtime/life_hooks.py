@@ -11,6 +11,7 @@ from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError
 from trio_exthost.hooks import HookEvent
 from trio_exthost.runtime.invoking import Invoked, invoke
+from trio_exthost.runtime.lifecycle import State
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.runtime.views import HookMember
 
@@ -57,9 +58,12 @@ class LifeHooks:
         instance.nursery.start_soon(self._begin, members, name=f"begin of {instance.name}")
 
     def bring_in_order(self) -> None:
-        """What it has stored may be in another form than it knows from now on: that comes before all else, in a task."""
-        if not self.is_migrating:  # else whoever is at it looks at it again in the end
-            instance = self._instance
+        """What it has stored is in another form than it knows from now on: that comes before all else, in a task.
+
+        One that has not begun yet looks at it when it does; one that is at it looks again in the end.
+        """
+        instance = self._instance
+        if instance.state in (State.READY, State.TRIPPED) and not instance.is_ending and not self.is_migrating:
             assert instance.nursery is not None
             self.is_migrating = True
             instance.nursery.start_soon(self._migrate, name=f"migration of {instance.name}")

@@ -16,7 +16,6 @@ import trio
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, ClosedError, PayloadError, StateError, StoreFailed
 from trio_exthost.runtime.committing import Committer
-from trio_exthost.runtime.lifecycle import State
 from trio_exthost.runtime.sharing import SharedSpace
 from trio_exthost.runtime.storing import Storing
 
@@ -135,7 +134,7 @@ class Persistence:
     def _follow(self) -> None:
         """Another branch is seen from now on: whose state is in another form there is not asked before it is migrated."""
         for instance in self._session.loader.instances():
-            if instance.state in (State.READY, State.TRIPPED) and not instance.is_ending and self.is_due(instance):
+            if self.is_due(instance):
                 instance.life.bring_in_order()
 
     # --- what is there ---
@@ -197,6 +196,11 @@ class Persistence:
             turn.end()
             on_queued()
 
+        def is_stored(outcome: Outcome) -> None:
+            on_stored(outcome)
+            if self._session.loader.running(instance.name) is not instance:  # its successor may have begun without it
+                self._follow()
+
         from trio_exthost.state import Commit  # noqa: PLC0415 - only with state
 
         await turn.wait()
@@ -204,7 +208,7 @@ class Persistence:
         schema = instance.registrant.state_schema
         assert schema is not None, "checked with the actions"
         commit = Commit(extension=instance.name, schema=schema, actions=actions, sequence=self._session.next_sequence())
-        return await committer.submit(commit, on_stored, is_queued, on_settled)  # type: ignore[return-value]
+        return await committer.submit(commit, is_stored, is_queued, on_settled)  # type: ignore[return-value]
 
     def _stores_now(self) -> StateStores:
         if self._stores is None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import trio
 
+from trio_exthost.errors import MigrationRefused
+
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
     from trio_exthost.runtime.session import Session
@@ -44,10 +46,20 @@ class SharedSpace:
         schema, sequence = instance.registrant.state_schema, self._session.next_sequence()
         assert schema is not None, "checked with the actions"
         stores = self._stores()
-        async with self._locks.setdefault(instance.name, trio.Lock()):
-            return await self._run(
-                lambda: stores.open_extension(instance.name).commit(actions, schema=schema, sequence=sequence)
-            )
+        try:
+            async with self._locks.setdefault(instance.name, trio.Lock()):
+                return await self._run(
+                    lambda: stores.open_extension(instance.name).commit(actions, schema=schema, sequence=sequence)
+                )
+        except MigrationRefused:
+            await self._look_again(instance)
+            raise
+
+    async def _look_again(self, instance: Instance) -> None:
+        """What it has found when it began is of another form now: what an older one has stored since is migrated."""
+        schema, stored = instance.registrant.state_schema, (await self.read(instance.name, ())).schema
+        if stored is not None and schema is not None and stored < schema:
+            instance.life.bring_in_order()
 
     async def read(self, extension: str, keys: Sequence[str] | None = None) -> Projection:
         """What an extension has stored; only these keys of it, if any are named.
