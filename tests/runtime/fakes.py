@@ -44,6 +44,7 @@ class Guest:
         self.ignores: set[int] = set()
         self._exit_code: int | None = None
         self._exited = trio.Event()
+        self._is_awaited = False
         self._scope = trio.CancelScope()
         self.reaped = False
 
@@ -136,7 +137,13 @@ class Guest:
     # --- the host's side (runtime.process.Process) ---
 
     async def wait_exited(self) -> None:
-        await self._exited.wait()
+        if self._is_awaited:
+            raise trio.BusyResourceError("a pidfd has one reader")
+        self._is_awaited = True
+        try:
+            await self._exited.wait()
+        finally:
+            self._is_awaited = False
 
     def signal(self, number: int) -> None:
         if self._exit_code is None:

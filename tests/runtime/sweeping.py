@@ -18,6 +18,7 @@ no checkpoint has to be wrapped, and what runs is the product as it is. The sche
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Awaitable, Callable
 
 import attrs
@@ -118,14 +119,22 @@ def seed(number: int) -> None:
 def sweep(run: Callable[[int], Cut], *, most: int = 400) -> int:
     """Call `run` with n = 0, 1, 2, ... until the operation ends by itself; how many checkpoints it has.
 
-    `run` runs the operation in a world of its own, and asserts there what has to hold afterwards.
+    `run` runs the operation in a world of its own, and asserts there what has to hold afterwards. In the environment,
+    `EXTHOST_SWEEPS` says how often all of it is done, each time with other schedules; once if not given.
     """
+    steps = 0
+    for place in range(int(os.environ.get("EXTHOST_SWEEPS", "1"))):
+        steps = max(steps, _sweep_once(run, most, 1000 * place))
+    return steps
+
+
+def _sweep_once(run: Callable[[int], Cut], most: int, first_seed: int) -> int:
     for number in range(most):
-        seed(number)
+        seed(first_seed + number)
         try:
             done = run(number)
         except BaseException as exc:
-            exc.add_note(f"cancelled at checkpoint {number}, with seed {number}")
+            exc.add_note(f"cancelled at checkpoint {number}, with seed {first_seed + number}")
             raise
         if not done.was_reached:
             return number - 1

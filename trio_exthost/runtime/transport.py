@@ -74,7 +74,7 @@ class Transport:
         self.exited: trio.Event = trio.Event()
         """Set once the process has ended and what it wrote before has been handled."""
         self._is_catching_up = False
-        self._is_watched = False
+        self._watching = trio.Lock()  # a process has one watcher at a time, as has a pidfd
         self.status: ExitStatus | None = None
         """How it ended, once reaped."""
         throttle = Throttle(instance)
@@ -121,29 +121,26 @@ class Transport:
         """Start its tasks: the writer, and the one that waits for the exit."""
         name = self._instance.name
         nursery.start_soon(self._write, name=f"writer of {name}")
-        self._start_watching(nursery)
+        nursery.start_soon(self._watch_exit, name=f"exit of {name}")
 
     @trio.lowlevel.enable_ki_protection
     async def _write(self) -> None:
         """The writer task: finish what the pipe would not take at once, until the outbox is closed."""
         await self.outbox.write_blocked(self._instance.deadlines.stall_s)
 
-    def _start_watching(self, nursery: trio.Nursery) -> None:
-        # From now on, not from the task's first step: one that is asked to stop at once comes to its end before that, and
-        # a second watcher there would be one too many for the descriptor.
-        self._is_watched = True
-        nursery.start_soon(self._watch_exit, name=f"exit of {self._instance.name}")
-
     @trio.lowlevel.enable_ki_protection
     async def _watch_exit(self) -> None:
-        """Wait for the exit; everything it wrote before is handled before that is told."""
-        try:
+        """Wait for the exit; everything it wrote before is handled before that is told.
+
+        May run in several tasks: one of them watches, and the next where that is cancelled.
+        """
+        async with self._watching:
+            if self.exited.is_set():
+                return
             await self.process.wait_exited()
-        finally:
-            self._is_watched = False
-        self._drain_last()
-        self.exited.set()
-        self._instance.end(Code.EXITED, "it exited by itself")
+            self._drain_last()
+            self.exited.set()
+            self._instance.end(Code.EXITED, "it exited by itself")
 
     @trio.lowlevel.enable_ki_protection
     async def expect_exit(self, code: Code, why: str) -> None:
@@ -162,9 +159,8 @@ class Transport:
         """
         with trio.CancelScope(shield=True):  # each wait in here has its own bound
             async with trio.open_nursery() as nursery:
-                if not self._is_watched and not self.exited.is_set():
-                    # A fault in another task of the instance has taken the watcher with it.
-                    self._start_watching(nursery)
+                # A fault in another task of the instance takes the first watcher with it, at any time.
+                nursery.start_soon(self._watch_exit, name=f"exit of {self._instance.name}")
                 await self._climb(until, gently=gently)
                 nursery.cancel_scope.cancel("the process has ended, or never will")
         self._drain_last()
