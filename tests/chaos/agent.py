@@ -202,7 +202,7 @@ class User(Worker):
         await trio.lowlevel.checkpoint()
 
     async def ask(self) -> None:
-        payload = {"tool_id": f"i{self.number()}", "tool_name": "vault", "tool_args": {"deny": True}}
+        payload = {"tool_id": f"call-{self.number()}", "tool_name": "vault", "tool_args": {"deny": True}}
         verdict = await self.use("intercept", CHAIN_S, lambda: self.session.intercept("tool_call", payload))
         if verdict is not None and verdict.outcome is not Outcome.BLOCK:
             self.stage.watch.fault(f"not blocked: {verdict.explain()}")

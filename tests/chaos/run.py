@@ -168,9 +168,9 @@ class Chaos:
                 await session.run_command(f"c-{WITNESS}")
         if self.watch.results:
             self.watch.fault(f"tool calls without their result: {list(self.watch.results)[:5]}")
-        alive = self.watch.instances_alive()
-        if alive > self.watch.most_instances:
-            self.watch.fault(f"{alive} instances are kept in memory")
+        self.watch.kept = self.watch.instances_alive()
+        if self.watch.kept > self.watch.most_instances:
+            self.watch.fault(f"{self.watch.kept} instances are kept in memory")
 
 
 def _busy(sessions: list[Session]) -> list:

@@ -68,6 +68,7 @@ def summary(chaos: Chaos) -> str:
         "frames": sum(watch.frames.values()),
         "stored": {name: len(each) for name, each in chaos.stored.items()},
         "memory": [each >> 20 for each in chaos.memory],
+        "instances kept": watch.kept,
         "lag_s": round(tally.lag_s, 2),
     }
     return f"seed {chaos.plan.seed}: {about}"

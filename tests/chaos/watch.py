@@ -42,7 +42,11 @@ class Watch(HostInstrument):
         self.frames: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
         self.is_leaving = False
+        self.kept = 0
+        """Instances in memory when all had come to rest."""
         self._last: Counter[str] = Counter()
+        self._asked: dict[str, tuple[str, str]] = {}
+        self._blocked: set[tuple[str, str]] = set()
         self._ended_at: dict[Instance, float] = {}
 
     def fault(self, what: str) -> None:
@@ -54,6 +58,18 @@ class Watch(HostInstrument):
 
     def frame_received(self, session_id: str, extension: str, frame: Any) -> None:
         self.frames[type(frame).__name__] += 1
+        about = self._asked.get(frame.id) if getattr(frame, "block", False) else None
+        if about is not None and any(frame.id in each.replies for each in self.living if each.name == extension):
+            self._blocked.add(about)
+
+    def frame_queued(self, session_id: str, extension: str, data: bytes) -> None:
+        """Remember which question is about which of the agent's own tool calls, for what comes back."""
+        if data.startswith(b'{"type":"event_intercept"'):
+            frame = json.loads(data)
+            if frame.get("tool_id", "").startswith("call-"):
+                self._asked[frame["id"]] = (session_id, frame["tool_id"])
+                if len(self._asked) > 1000:
+                    del self._asked[next(iter(self._asked))]
 
     def event_emitted(
         self, session_id: str, event: str, sequence: int, payload: Mapping[str, Any], receivers: tuple[str, ...]
@@ -77,6 +93,11 @@ class Watch(HostInstrument):
 
     def chain_ended(self, session_id: str, verdict: Verdict, seconds: float) -> None:
         self.check_verdict(verdict)
+        about = (session_id, verdict.original.get("tool_id", ""))
+        if about in self._blocked:
+            self._blocked.discard(about)
+            if verdict.outcome is not Outcome.BLOCK:
+                self.fault(f"somebody has blocked {about}, and it is {verdict.outcome}: {verdict.explain()}")
 
     def call_ended(self, session_id: str, extension: str, kind: str, name: str, outcome: str, seconds: float) -> None:
         self.outcomes[outcome] += 1
@@ -123,14 +144,14 @@ class Watch(HostInstrument):
                 self.fault(f"{instance.name} has ended, and left {left}")
 
     def instances_alive(self) -> int:
-        """Objects, not processes: what ended long ago must not be kept."""
+        """Objects, not processes: what ended long ago must not be kept, but for a moment here."""
         gc.collect()
-        return sum(type(each) is Instance for each in gc.get_objects())
+        return sum(type(each) is Instance and each not in self._ended_at for each in gc.get_objects())
 
     @property
     def most_instances(self) -> int:
-        """For each name in each session: one that runs, a successor, one on its way out, the last that ended."""
-        return 4 * len(SESSIONS) * (len(GUESTS) + 2)
+        """For each name in each session: one that runs, and the last that ended."""
+        return 2 * len(SESSIONS) * (len(GUESTS) + 2)
 
 
 def open_in(instance: Instance) -> dict[str, int]:
