@@ -140,6 +140,13 @@ class Limits:
     """Content blocks of one event's result."""
     system_prompt_bytes: int = attrs.field(default=1024 * 1024, validator=_count)
     """A system prompt, encoded."""
+    tool_result_bytes: int = attrs.field(default=1024 * 1024, validator=_count)
+    """Text of one result of an extension's tool, where its manifest asks for nothing else; what is over is cut, marked, and
+    kept in a file. Images are never cut: `frame_bytes` bounds them."""
+    tool_result_maximum_bytes: int = attrs.field(default=4 * 1024 * 1024, validator=_count)
+    """The operator's maximum for what a manifest may ask for."""
+    kept_results: int = attrs.field(default=32, validator=_count)
+    """Files with full texts of results, of all extensions together; the oldest go."""
     nested_result_bytes: int = attrs.field(default=256 * 1024, validator=_count)
     """The result of a tool that an extension called."""
     nested_depth: int = attrs.field(default=4, validator=_count)

@@ -57,6 +57,7 @@ class Code(enum.StrEnum):
     # calls
     CALL_TIMED_OUT = "call_timed_out"
     CALL_FAILED = "call_failed"
+    RESULT_TRUNCATED = "result_truncated"
     POLICY_UNKNOWN = "policy_unknown"
     POLICY_DECIDED = "policy_decided"
     REWRITE_IGNORED = "rewrite_ignored"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import random
 from typing import Any
 
@@ -13,7 +11,7 @@ from field.helpers_b import bash, named, offers, say
 from runtime.fakes import Guest, world
 from runtime.real.programs import SLACK_S, Place, codes_of, row_of, running, text_of, until_state
 
-from trio_exthost import CallError, CallTimedOut, Deadlines, UnknownTool
+from trio_exthost import CallTimedOut, Deadlines, UnknownTool
 
 OBJECT = {"type": "object"}
 
@@ -131,62 +129,19 @@ async def test_c60_a_slow_tool_has_what_its_manifest_asks_for_up_to_the_operator
             assert text_of(await session.call_tool("long", {})) == "done"
             with pytest.raises(CallTimedOut, match=r"60 s.*tool_timeout_s in its manifest"):
                 await session.call_tool("short", {})
-            with pytest.raises(CallTimedOut, match="within 100 s"):
+            with pytest.raises(
+                CallTimedOut, match=r"within 100 s.*asks for 300 s, which the operator's maximum cuts: tool_maximum_s"
+            ):
                 await session.call_tool("longest", {})
-
-
-async def test_c61_5_mib_are_refused_at_once_and_less_is_cut_only_where_others_are_told(tmp_path) -> None:
-    place = Place(tmp_path)
-    place.add("big", "serve(lambda f: result(f['id'], 'ä' * f['args']['n']), tools=['t'])")
-    place.add(
-        "told",
-        "greet(events=['tool_result'], tools=['seen'])\nlast = {}\nfor f in frames():\n"
-        "    if f['type'] == 'event': last = f['result']\n"
-        "    if f['type'] == 'tool_call':\n"
-        "        block = last['content'][0]['text']\n"
-        "        result(f['id'], f\"{last.get('truncated')} {len(block.encode())} {set(block)}\")",
-    )
-    async with running(place) as (host, session):
-        with pytest.raises(CallError, match="4194305 bytes or more"):
-            await session.call_tool("t", {"n": 5 << 20})
-        with session.open_run() as run:
-            async with run.tool_call("1", "t", {"n": 300_000}) as call:
-                assert (await call.execute()).text == "ä" * 300_000
-        assert text_of(await session.call_tool("seen", {})) == f"True {host.config.limits.event_body_bytes} {{'ä'}}"
-
-
-async def test_c61_an_image_is_never_cut_in_half(tmp_path, autojump_clock) -> None:
-    image = base64.b64encode(b"x" * 300_000).decode()
-
-    async def draw(guest: Guest, frame: dict[str, Any]) -> None:
-        # More than a pipe holds: in pieces.
-        blocks = [{"type": "text", "text": "seen"}, {"type": "image", "mime_type": "image/png", "data": image}]
-        data = guest_frame(type="tool_result", id=frame["id"], content=blocks)
-        for place in range(0, len(data), 30_000):
-            guest.write(data[place : place + 30_000])
-            await trio.testing.wait_all_tasks_blocked()
-
-    async def told(guest: Guest) -> None:
-        guest.greet(events=["tool_result"])
-        await guest.until_shutdown()
-
-    async with world(tmp_path) as (around, host):
-        around.add("a", offers("t", on_call=draw))
-        around.add("told", told)
-        async with host.open_session("s") as session:
-            await session.load_all()
-            with session.open_run() as run:
-                async with run.tool_call("1", "t", {}) as call:
-                    assert (await call.execute()).content[1].data == image
-            await trio.testing.wait_all_tasks_blocked()
-            event = around.guests["told"].received[-1]
-            assert event["result"]["truncated"]
-            assert [block["type"] for block in event["result"]["content"]] == ["text"]
-
-
-def guest_frame(**frame: Any) -> bytes:
-    """A frame as a guest writes it."""
-    return json.dumps(frame).encode() + b"\n"
+            warning = (
+                "exthost.tool_timeout_s asks for 300, and gets 100: the operator's maximum (deadlines.tool_maximum_s)"
+            )
+            assert [row_of(session, name).warnings for name in ("asks", "does-not", "asks-too-much")] == [
+                (),
+                (),
+                (warning,),
+            ]
+            assert [each.message for each in host.diagnostics if each.code == "manifest_warning"] == [warning]
 
 
 async def test_c62_a_name_goes_to_the_first_in_the_catalogue_whoever_starts_faster(tmp_path, autojump_clock) -> None:

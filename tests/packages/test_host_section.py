@@ -23,14 +23,14 @@ def test_full_section_is_read():
         exthost={
             "dialect": "effects", "scope": "run", "priority": -5, "permissions": ["tools.register", "secrets.read:a.b-c_1"],
             "optional_permissions": ["tools.override"], "overrides": ["bash"], "state_schema": 2, "startup_timeout_s": 20,
-            "tool_timeout_s": 1.5, "env": {"A": "1"}, "env_from": ["KEY"], "on_failure": "block", "restart": "on_crash",
+            "tool_timeout_s": 1.5, "tool_result_bytes": 9, "env": {"A": "1"}, "env_from": ["KEY"], "on_failure": "block", "restart": "on_crash",
             "adapter": "mcp", "watch_ignore": ["state.json", "out/*.js"],
         }
     ).exthost  # fmt: skip
     assert section == HostSection(
         dialect="effects", scope="run", priority=-5, permissions=("tools.register", "secrets.read:a.b-c_1"),
         optional_permissions=("tools.override",), overrides=("bash",), state_schema=2, startup_timeout_s=20.0,
-        tool_timeout_s=1.5, env={"A": "1"}, env_from=("KEY",), on_failure="block", restart="on_crash", adapter="mcp",
+        tool_timeout_s=1.5, tool_result_bytes=9, env={"A": "1"}, env_from=("KEY",), on_failure="block", restart="on_crash", adapter="mcp",
         watch_ignore=("state.json", "out/*.js"),
     )  # fmt: skip
 
@@ -52,6 +52,7 @@ def test_empty_section_gives_the_defaults():
         ("priority", [-1_000_000, 0, 1_000_000]),
         ("state_schema", [1, 2**32 - 1]),
         ("tool_timeout_s", [0.001, 86400]),
+        ("tool_result_bytes", [1, 2**40]),
         ("startup_timeout_s", [0.001, 86400]),
     ],
 )
@@ -80,6 +81,8 @@ def test_each_value_in_range_is_kept(key, values):
         ("priority", None, "must be a whole number, not null"),
         ("state_schema", 0, "must be from 1"),
         ("state_schema", -1, "must be from 1"),
+        ("tool_result_bytes", 0, "must be from 1 to 1099511627776, not 0"),
+        ("tool_result_bytes", 1.5, "must be a whole number, not 1.5"),
         ("tool_timeout_s", "5", "must be a number of seconds, not text"),
         ("tool_timeout_s", -1, "must be above 0 and at most 86400 seconds, not -1"),
         ("tool_timeout_s", 0, "must be above 0"),

@@ -170,6 +170,7 @@ def asks_of(manifest: Manifest) -> dict[str, Any]:
         "restart": section.restart if section.restart != "never" else None,
         "startup_timeout_s": section.startup_timeout_s,
         "tool_timeout_s": section.tool_timeout_s,
+        "tool_result_bytes": section.tool_result_bytes,
     }
     return {key: value for key, value in wanted.items() if value}
 

@@ -31,6 +31,7 @@ _LOOKED_AT = 100
 _NAME_CHARACTERS = 128
 _NAME_BYTES = 200  # a log file is named after it, and file systems take 255 bytes
 _TIMEOUT_MAXIMUM_S = 86_400
+_RESULT_MAXIMUM_BYTES = 2**40
 _PRIORITY_MAXIMUM = 1_000_000
 _STATE_SCHEMA_MAXIMUM = 2**32 - 1
 _KEYS = ("name", "version", "exec", "args", "language", "description", "enabled", "skills", "exthost")
@@ -68,6 +69,8 @@ class HostSection:
     """Seconds it asks for until `hello`."""
     tool_timeout_s: float | None = None
     """Seconds it asks for per tool call; the operator's maximum cuts it."""
+    tool_result_bytes: int | None = None
+    """Bytes of text that a result of its tools may have; the operator's maximum cuts it."""
     env: Mapping[str, str] = attrs.field(factory=dict, converter=_frozen, repr=_no_values, hash=False)
     """Set in its environment. Not shown by `repr`: values may be secrets."""
     env_from: tuple[str, ...] = ()
@@ -247,6 +250,7 @@ def _section(value: object, path: str, name: str) -> HostSection:
         state_schema=ours.whole("state_schema", 1, _STATE_SCHEMA_MAXIMUM),
         startup_timeout_s=ours.seconds("startup_timeout_s", _TIMEOUT_MAXIMUM_S),
         tool_timeout_s=ours.seconds("tool_timeout_s", _TIMEOUT_MAXIMUM_S),
+        tool_result_bytes=ours.whole("tool_result_bytes", 1, _RESULT_MAXIMUM_BYTES),
         env=ours.environment("env"),
         env_from=env_from,
         on_failure=ours.choice("on_failure", ("block",)),

@@ -15,7 +15,9 @@ from trio_exthost.errors import CallAborted, CallTimedOut, InvalidArguments, Mal
 from trio_exthost.runtime.calls import Request, call, outcome_of
 from trio_exthost.runtime.invocation import Invocation
 from trio_exthost.runtime.invoking import Invoked, invoke
+from trio_exthost.runtime.long_results import shortened
 from trio_exthost.runtime.results import ToolResult, ToolStatus, cut_text, from_blocks, from_frame
+from trio_exthost.runtime.tool_limits import hint_of, seconds_of
 from trio_exthost.runtime.tools import Progress, ToolContext, ToolInfo
 from trio_exthost.wire import effects_from_extension, from_extension, to_extension
 
@@ -129,7 +131,7 @@ class ZotTool:
             raise CallAborted(
                 f"tool {name!r} needs a person, and this session has none", extension=instance.name, may_have_run=False
             )
-        own_s = math.inf if self.frame.interactive else min(_asked_s(instance), instance.deadlines.tool_maximum_s)
+        own_s = math.inf if self.frame.interactive else seconds_of(instance)
         with _told(invocation, record) as on_issued:
             answer: from_extension.ToolResult = await call(
                 instance,
@@ -137,7 +139,7 @@ class ZotTool:
                     make_frame=lambda id: to_extension.ToolCall(id, name, invocation.arguments),
                     expected=from_extension.ToolResult.TYPE,
                     what=f"tool {name!r}",
-                    hint=_HINT,
+                    hint=hint_of(instance),
                     on_issued=on_issued,
                     make_cancel=lambda id, reason, _grace_s: (
                         # At a shutdown its answer still counts, and zot's protocol knows no partial one.
@@ -150,7 +152,7 @@ class ZotTool:
             )
         if answer.activate_tools:
             invocation.session.activate_tools(answer.activate_tools)
-        return from_frame(answer, instance.name, name)
+        return await shortened(from_frame(answer, instance.name, name), instance, name)
 
 
 @attrs.frozen
@@ -210,18 +212,18 @@ class EffectTool:
                         read=lambda value: self._read(value, instance),
                         run=invocation.run,
                         tool_call_id=invocation.tool_id,
-                        hint=f"progress restarts its limit; {_HINT}",
+                        hint=f"progress restarts its limit, but not the {maximum_s:g} s in all; {hint_of(instance)}",
                         grace_s=GRACE_S,
                         on_issued=on_issued,
                         on_progress=output.take,
                     ),
-                    invocation.patience(min(_asked_s(instance), maximum_s), maximum_s),
+                    invocation.patience(seconds_of(instance), maximum_s),
                 )
-                return result
             except CallTimedOut as exc:
                 if not isinstance(exc.partial, ToolResult):
                     raise
-                return attrs.evolve(exc.partial, is_error=True, status=ToolStatus.TIMED_OUT)
+                result = attrs.evolve(exc.partial, is_error=True, status=ToolStatus.TIMED_OUT)
+        return await shortened(result, instance, tool.name)
 
     def _read(self, value: Any, instance: Instance) -> ToolResult:
         """The result in an answer's value; raises where the schema of the tool's own does not allow it."""
@@ -243,13 +245,6 @@ class EffectTool:
             structured_content=answer.structured_content,
             details={**answer.details, "extension": instance.name, "tool": tool.name},
         )
-
-
-_HINT = "a slow tool can ask for more: exthost.tool_timeout_s in its manifest"
-
-
-def _asked_s(instance: Instance) -> float:
-    return instance.manifest.exthost.tool_timeout_s or instance.deadlines.tool_s
 
 
 class _Output:

@@ -35,6 +35,7 @@ from trio_exthost.runtime.registering import Registering
 from trio_exthost.runtime.registration import owner_of
 from trio_exthost.runtime.replies import ReplyTable
 from trio_exthost.runtime.services import service_nursery
+from trio_exthost.runtime.tool_limits import tell_cuts
 from trio_exthost.runtime.transport import Transport
 from trio_exthost.wire import Connection, Fault, Phase, from_extension, to_extension
 from trio_exthost.wire.effects_to_extension import EventsDropped
@@ -339,6 +340,7 @@ class Instance:
         self.pid_was = transport.process.pid
         self.outbox = transport.outbox
         self.log.note(f"started {self.argv} as process {transport.process.pid}")
+        tell_cuts(self)
         self.move(State.HANDSHAKING)
         return transport
 
