@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import trio
 import trio.testing
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from runtime.fakes import world
 from runtime.reloads import change
@@ -28,12 +28,15 @@ steps = st.lists(
         st.tuples(st.just("advance")),
         st.tuples(st.just("checkout"), st.integers(0, 9)),
         st.tuples(st.just("answer"), keys),
+        st.tuples(st.just("answer"), keys),
         st.tuples(st.just("commits"), keys, st.integers(1, 3)),
         st.tuples(st.just("fork"), st.integers(0, 9)),
         st.tuples(st.just("compact")),
         st.tuples(st.just("upgrade")),
+        st.tuples(st.just("upgrade")),
         st.tuples(st.just("reopen")),
     ).flatmap(lambda step: st.tuples(st.just(step), st.none() | st.none() | st.integers(0, 12))),
+    min_size=4,
     max_size=14,
 )
 
@@ -187,7 +190,20 @@ class Walk:
         return steps
 
 
+AWAY_AND_BACK = [
+    ("advance",),
+    ("answer", "a"),
+    ("checkout", 0),
+    ("upgrade",),
+    ("advance",),
+    ("answer", "b"),
+    ("checkout", 1),
+]
+
+
 @given(steps)
+@example([(step, None) for step in AWAY_AND_BACK])
+@example([(step, 3) for step in AWAY_AND_BACK])
 def test_any_walk_leaves_what_the_model_says(plan) -> None:
     async def walk() -> None:
         a_walk, left = Walk(), list(plan)
