@@ -2,11 +2,14 @@
 
 import sqlite3
 import stat
+import tempfile
+from pathlib import Path
 
 import pytest
+from running import without_rights
 
 from trio_exthost.errors import StoreFailed
-from trio_exthost.state import Commit, SessionState, read_actions
+from trio_exthost.state import Commit, SessionState, read_actions, sqlite_file
 from trio_exthost.state.sqlite import SqliteStores
 
 
@@ -82,3 +85,24 @@ def test_directories_are_made_when_something_is_stored_and_for_their_user_alone(
     made = [each for each in tmp_path.rglob("*") if each.is_dir()]
     assert {each.name for each in made} == {"agent", "state", "extensions", "sessions"}
     assert {stat.S_IMODE(each.stat().st_mode) for each in made} == {0o700}
+
+
+def test_a_directory_that_is_made_is_on_the_disk_before_anything_is_in_it(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(sqlite_file, "_sync_directory", synced.append)
+    SqliteStores(tmp_path / "a" / "b").open_session("s").close()
+    folder = tmp_path / "a" / "b" / "sessions"
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b", folder]
+
+
+def test_a_directory_may_be_made_where_one_must_not_look():
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o733)  # as a drop box
+
+        def work():
+            stores = SqliteStores(directory / "state")
+            stores.open_session("s").close()
+            return " ".join(each.name for each in stores.sessions())
+
+        assert without_rights(work) == "s"

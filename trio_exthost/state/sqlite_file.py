@@ -194,10 +194,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def make_directory(directory: Path) -> None:
-    """Make a directory and those above it, each for this user alone; one that is there stays as it is."""
+    """Make a directory and those above it, each for this user alone and on the disk; one that is there stays as it is."""
     if not directory.is_dir():
         make_directory(directory.parent)
         directory.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(PermissionError):  # one may be allowed to write in there, and not to read
+            _sync_directory(directory.parent)
 
 
 def kept_aside(path: Path) -> tuple[Path, ...]:
