@@ -79,8 +79,10 @@ class Ticker(Worker):
 
     async def tick(self) -> None:
         watch, session = self.stage.watch, self.session
-        for _ in range(self.dice.choice((1, 1, 5, 20, 100))):
-            session.emit("tick", {"n": watch.ticks[session.id], "pad": "x" * self.dice.choice((1, 100, 3000))})
+        burst = self.dice.random() < 0.03
+        for _ in range(500 if burst else self.dice.choice((1, 1, 5, 20, 60))):
+            pad = "x" * (3000 if burst else self.dice.choice((1, 100, 1000)))
+            session.emit("tick", {"n": watch.ticks[session.id], "pad": pad})
             watch.ticks[session.id] += 1
 
 

@@ -77,7 +77,7 @@ class Answers:
         if self.guest.is_guard:
             return {"block": True, "reason": "denied"} if arguments.get("deny") else {}
         roll = self.dice.random()
-        if roll < 0.03:
+        if roll < 0.06:
             return {"block": True, "reason": "I do not like it"}
         if roll > 0.3:
             return {}

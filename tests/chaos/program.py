@@ -105,8 +105,7 @@ class Guest:
     def live(self):
         rest = b""
         is_read = True
-        if not self.is_good:
-            self.later(self.dice.uniform(0.05, 0.8), self._be_up_to_something)
+        self.later(self.dice.uniform(0.05, 0.8), self._doze if self.is_good else self._be_up_to_something)
         while True:
             now = time.monotonic()
             while self.due and self.due[0][0] <= now:
@@ -130,6 +129,12 @@ class Guest:
         if not self.is_hushed:
             self.mischief.something()
         self.later(self.dice.uniform(0.05, 0.6), self._be_up_to_something)
+
+    def _doze(self):
+        """Also who does everything right is busy at times; what does not fit into its pipe and its outbox then is dropped."""
+        if not self.is_hushed:
+            time.sleep(self.dice.uniform(0.1, 0.4))
+        self.later(self.dice.uniform(0.5, 2), self._doze)
 
     def _take(self, line):
         """Handle a frame; False at the end."""

@@ -66,6 +66,7 @@ def summary(chaos: Chaos) -> str:
         "ticks": dict(watch.ticks),
         "states": dict(watch.states),
         "frames": sum(watch.frames.values()),
+        "dropped": dict(watch.drops),
         "stored": {name: len(each) for name, each in chaos.stored.items()},
         "memory": [each >> 20 for each in chaos.memory],
         "instances kept": watch.kept,

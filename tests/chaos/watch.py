@@ -41,6 +41,7 @@ class Watch(HostInstrument):
         self.states: Counter[str] = Counter()
         self.frames: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
+        self.drops: Counter[str] = Counter()
         self.is_leaving = False
         self.kept = 0
         """Instances in memory when all had come to rest."""
@@ -101,6 +102,9 @@ class Watch(HostInstrument):
 
     def call_ended(self, session_id: str, extension: str, kind: str, name: str, outcome: str, seconds: float) -> None:
         self.outcomes[outcome] += 1
+
+    def dropped(self, session_id: str, extension: str, count: int, first_sequence: int, last_sequence: int) -> None:
+        self.drops[extension] += count
 
     def state_changed(self, session_id: str, extension: str, old: str, new: str) -> None:
         self.states[str(new)] += 1
