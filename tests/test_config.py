@@ -39,7 +39,7 @@ def test_a_number_beyond_all_sense_is_refused_by_name(value):
             ConfigError, match=f"^{name} must be a whole number above 0 and at most 1099511627776, not "
         ):
             Limits(**{name: value})
-    with pytest.raises(ConfigError, match="^hello_s must be a finite number above 0 and at most 1000000000, not "):
+    with pytest.raises(ConfigError, match=r"^hello_s must be a finite number above 0 and at most 1000000000, not "):
         Deadlines(hello_s=value)
 
 

@@ -51,9 +51,10 @@ class SharedSpace:
                 return await self._run(
                     lambda: stores.open_extension(instance.name).commit(actions, schema=schema, sequence=sequence)
                 )
-        except MigrationRefused:
-            await self._look_again(instance)
-            raise
+        except MigrationRefused as exc:
+            refused = exc
+        await self._look_again(instance)
+        raise refused
 
     async def _look_again(self, instance: Instance) -> None:
         """What it has found when it began is of another form now: what an older one has stored since is migrated."""
