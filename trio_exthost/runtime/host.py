@@ -291,8 +291,8 @@ async def open_host(
 ) -> AsyncIterator[Host]:
     """Open a host: start its shared tasks, and on leaving stop every session and extension.
 
-    The body's own exception leaves unwrapped; only a bug of ours arrives as a group. Leaving waits, shielded, for at most
-    `deadlines.stop_total_s` and leaves no process of an extension behind.
+    The body's own exception leaves unwrapped; only a bug of ours arrives as a group, which holds that one, too. Leaving
+    waits, shielded, for at most `deadlines.stop_total_s` and leaves no process of an extension behind.
 
     Args:
       config: Everything that can be set; the defaults if not given.
