@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mutants import STORES, Mutant, files_of, mutants_of, sample
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("wire", "policy", "effects", "hooks", "state")
 AT_A_TIME = 40
 SECONDS = 120
@@ -41,6 +41,7 @@ def main() -> None:
 
     copy = given.work.resolve() / given.layer
     copy_checkout(copy, given.layer)
+    os.chdir(copy)  # mutmut reads its settings where it stands
     made = [each for path in files_of(given.layer, copy) for each in mutants_of(path, copy)]
     of_code = [each for each in made if not each.of_text]
     chosen = of_code if given.all else sample(of_code, given.size, given.seed)
