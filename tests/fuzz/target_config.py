@@ -7,22 +7,21 @@ told to have failed, and nothing but our own errors comes out.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
 import trio
 import trio.testing
 from fuzz.choices import Choices
+from fuzz.scratch import scratch
 from runtime.fakes import Guest, world
 
 from trio_exthost import ConfigError, Deadlines, HostConfig, HostError, Limits
 from trio_exthost.packages import child_environment, discover
 from trio_exthost.packages.manifest import Manifest
 
-_FOLDER = Path(tempfile.mkdtemp(prefix="exthost-fuzz-"))
+_FOLDER = scratch()
 NUMBERS: tuple[Any, ...] = (
     0, 1, 2, 3, 7, 100, 4096, 2**31 - 1, 2**31, 2**32, 2**40, 2**40 + 1, 2**63, 2**64, 10**400, -1, -(10**400), 0.001, 0.5, 1.0,
     1e-300, 1e9, 1e10, 1e300, float("inf"), float("-inf"), float("nan"), True, None, "1", [], 1j,

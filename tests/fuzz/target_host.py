@@ -6,16 +6,15 @@ nothing of the hostile one is left.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import trio
 import trio.testing
 from fuzz.choices import Choices
 from fuzz.hostile import changed, spoiled, write
+from fuzz.scratch import scratch
 from fuzz.seeds import FRAMES, HELLO, WORDS
 from hooks.hook_samples import PAYLOADS, REQUEST, USER
 from runtime.askers import Person
@@ -43,7 +42,7 @@ DICTIONARY = tuple(write(word) for word in WORDS)
 ENOUGH_S = 1000
 """Of the host's clock: all deadlines together, and a person who lets it wait each time, take less."""
 _NEARLY_FULL = ("id", "name", "invocation", "panel_id", "text", "message", "title", "parent_id")
-_FOLDER = Path(tempfile.mkdtemp(prefix="exthost-fuzz-"))
+_FOLDER = scratch()
 
 
 def seeds() -> Iterator[bytes]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from fuzz.choices import Choices
 from fuzz.hostile import spoiled
+from fuzz.scratch import scratch
 
 from trio_exthost.errors import PolicyError
 from trio_exthost.policy.policy_file import load_policy, parse_policy
@@ -34,7 +33,7 @@ VALUES = (
 DICTIONARY = tuple(each.encode() for each in (*TABLES, *KEYS, *VALUES))
 MESSAGE = 60_000
 """Characters of an error at most: fifty mistakes, each with a path and a hint."""
-_FILE = Path(tempfile.mkdtemp(prefix="exthost-fuzz-")) / "policy.toml"
+_FILE = scratch() / "policy.toml"
 
 
 def seeds() -> Iterator[bytes]:

@@ -6,13 +6,12 @@ What must hold: nothing but `UnknownFormat` is raised, the extension goes on, an
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import trio
 import trio.testing
 from fuzz import target_transcripts
+from fuzz.scratch import scratch
 from runtime.fakes import Guest, world
 
 from trio_exthost import Limits
@@ -22,7 +21,7 @@ from trio_exthost.cli.transcripts_open import Recording, UnknownFormat, open_rec
 
 DICTIONARY = target_transcripts.DICTIONARY
 LIMITS = Limits(frame_bytes=16_384, event_body_bytes=2000, system_prompt_bytes=2000)
-_FOLDER = Path(tempfile.mkdtemp(prefix="exthost-fuzz-"))
+_FOLDER = scratch()
 
 
 def seeds() -> Iterator[bytes]:

@@ -7,13 +7,13 @@ and nothing is ever taken for an empty state.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fuzz.choices import Choices
 from fuzz.hostile import RAW
+from fuzz.scratch import scratch
 
 from trio_exthost.errors import StoreDamaged, StoreFailed
 from trio_exthost.state import Advance, Commit, SessionState, read_actions
@@ -59,7 +59,7 @@ def read_extension(stores: SqliteStores) -> Any:
 
 
 READ = (read_session, read_extension)
-_ROOT = Path(tempfile.mkdtemp(prefix="exthost-fuzz-"))
+_ROOT = scratch()
 _WHOLE = SqliteStores(_ROOT / "whole")
 _fill(_WHOLE)
 EXPECTED = tuple(read(_WHOLE) for read in READ)

@@ -7,18 +7,17 @@ decision when one is added.
 from __future__ import annotations
 
 import datetime as dt
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from fuzz.choices import Choices
 from fuzz.hostile import changed, spoiled, write
+from fuzz.scratch import scratch
 
 from trio_exthost.errors import TrustError
 from trio_exthost.packages import TrustStore
 
-_FOLDER = Path(tempfile.mkdtemp(prefix="exthost-fuzz-")).resolve()
+_FOLDER = scratch()
 _FILE = _FOLDER / "trust.json"
 _EXTENSION = _FOLDER / "x"
 _ENTRY = {
