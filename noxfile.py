@@ -72,7 +72,7 @@ def soak(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     session.run(
         "pytest", "tests/wire", "tests/effects", "tests/policy", "tests/state", "tests/runtime", "tests/fuzz",
-        env={"HYPOTHESIS_PROFILE": "soak", "EXTHOST_CRASHES": "200"},
+        env={"HYPOTHESIS_PROFILE": "soak", "EXTHOST_CRASHES": "200", "EXTHOST_SWEEPS": "20"},
     )  # fmt: skip
     chaos = {
         "EXTHOST_CHAOS_SECONDS": "60",

@@ -20,6 +20,7 @@ ASKED = [
     if event in DISPATCHED and point.default_class in (HookClass.GATE, HookClass.TRANSFORM)
 ]
 AWAITED = [event for event, point in LIFE_POINTS.items() if point.awaited and event != "session_start"]
+OBSERVED = ("message_update", "tool_execution_update", "tool_execution_end", "run_settled")
 PERMISSIONS = ("tools.register", "commands.register", "session.write", "client.contribute")
 OBJECT = {"type": "object"}
 ANSWERED_BY = {"ask_user": "ask_user_result", "call_tool": "tool_result", "broker_call": "broker_result"}
@@ -34,6 +35,8 @@ class Actor:
         self.hooks = hooks
         self.has_migration = has_migration
         self.latency_s = latency_s
+        self.pause_s = 0.0
+        """So long it does not read, before each frame."""
         self.open: dict[Guest, dict[tuple[str, str], trio.Event]] = {}
         """What each process of it has asked for and waits for: (type of the answer, id)."""
         self.asked = 0
@@ -44,10 +47,15 @@ class Actor:
         self.open[guest] = {}
         self.greet(guest)
         async with trio.open_nursery() as nursery:
-            while (frame := await guest.frame()) is not None:  # beyond `shutdown`: nothing may come then
+            while (frame := await self.next(guest)) is not None:  # beyond `shutdown`: nothing may come then
                 self.take(guest, frame, nursery)
             nursery.cancel_scope.cancel("its input has ended")
         del self.open[guest]
+
+    async def next(self, guest: Guest) -> dict[str, Any] | None:
+        """The next frame; a slow reader leaves it in the pipe for a while."""
+        await trio.sleep(self.pause_s)
+        return await guest.frame()
 
     def greet(self, guest: Guest) -> None:
         capabilities = ("effects", "gaps", "call_tool", "tool_cancel")
@@ -55,6 +63,9 @@ class Actor:
         number = 0
         for number, event in enumerate(self.hooks, 1):
             guest.send(type="register", registration_id=number, kind="hook", descriptor={"event": event})
+        for number, event in enumerate(OBSERVED, 50):
+            descriptor = {"event": event, "class": "observe"}
+            guest.send(type="register", registration_id=number, kind="hook", descriptor=descriptor)
         tool = {"name": f"work-{guest.name}", "label": "x", "description": "x", "input_schema": OBJECT}
         command = {"name": f"keep-{guest.name}", "description": "x", "argument_schema": OBJECT}
         guest.send(type="register", registration_id=100, kind="tool", descriptor=tool)

@@ -74,6 +74,7 @@ def check_tables(session: Session) -> None:
 def check_instance(instance: Instance) -> None:
     """Nothing of any call of an instance is left."""
     assert len(instance.replies) == 0
+    assert instance.replies.strays == 0, "an answer came to a call that it did not know as given up"
     assert len(instance.questions) == 0
     assert not instance.questions.invocations
     assert not instance.brokers._open

@@ -8,7 +8,7 @@ from typing import Any
 import trio
 from runtime.sweep_actors import LATENCY_S
 from runtime.sweep_lives import BOTH, changed, one_serves, row_of, runs_or_is_gone
-from runtime.sweep_scenarios import Act, scenario
+from runtime.sweep_scenarios import Act, nothing, scenario
 from runtime.sweep_stage import Stage
 
 from trio_exthost import SimpleTool, ToolContext
@@ -121,6 +121,22 @@ async def one_of_two_advance(stage: Stage) -> None:
     """The first of all that need the store."""
     stage.notes["mine"] = stage.notes.get("mine", 0) + 1
     await stage.session.advance(f"mine-{stage.notes['mine']}")
+
+
+async def slow_reader(stage: Stage) -> None:
+    """It reads a frame now and then: a large one stands half in the pipe, and what comes after it waits in the outbox."""
+    stage.around.programs["z"].pause_s = LATENCY_S
+    await beside(call_with_much, call_with_much)(stage)
+
+
+async def call_with_much(stage: Stage) -> object:
+    return await stage.session.call_tool("zt", {"text": "x" * 200_000})
+
+
+@in_company("Session.call_tool", prepare=slow_reader, check=nothing)
+async def one_of_three_large_calls(stage: Stage) -> None:
+    """One that has begun to be written is written to its end and cancelled; one that has not is never sent."""
+    await call_with_much(stage)
 
 
 async def nested(arguments: dict[str, Any], context: ToolContext) -> str:

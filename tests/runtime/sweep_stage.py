@@ -124,6 +124,7 @@ async def quiet(stage: Stage, *, at_once: bool = True) -> None:
     await trio.testing.wait_all_tasks_blocked()
     if at_once:
         check_tables(session)
+        assert all(not question.is_open for question in stage.person.questions), "nobody waits for its answer"
     await trio.sleep(QUIET_S)
     check_tables(session)
     assert not session.loader._beside
