@@ -84,6 +84,15 @@ async def assistant_text(stage: Stage) -> None:
     assert not stage.session.observing.streams
 
 
+@in_run("Run.assistant_text", "AssistantText.feed", present=("e",), loaded=("e",))
+async def assistant_text_that_is_shown(stage: Stage) -> None:
+    """Nobody may hide the message, so it is shown, and told to who observes it, while it comes."""
+    async with stage.run.assistant_text("m") as text:
+        for piece in "xyz":
+            assert await text.feed(piece * 300) == piece.upper() * 300
+            await trio.sleep(LATENCY_S)
+
+
 async def each_call_has_one_result(stage: Stage) -> None:
     """What was told is looked at when everybody has left; here, what the caller was given."""
     for call in stage.notes.pop("calls", ()):
