@@ -20,7 +20,7 @@ from trio_exthost.policy.decision import (
     DecisionStep,
     kept_id,
 )
-from trio_exthost.policy.diff import CHANGES, Diff
+from trio_exthost.policy.diff import CHANGES, Diff, diff
 
 seconds = st.floats(0, 1e6)
 steps = st.builds(
@@ -113,6 +113,23 @@ def test_line_of_very_many_steps_is_short_enough_to_be_read(count, kept):
     assert (f"\n  and {count - kept} more" in read.explain()) is (count > kept)
 
 
+def test_line_as_long_as_one_may_be_is_written_whole():
+    def sized(spare):
+        step = DecisionStep(extension="e" * (LINE_BYTES - spare), kind=StepKind.REWROTE, diff=diff(1, 2))
+        return attrs.evolve(GOOD, steps=(step,))
+
+    spare = len(sized(0).to_line()) - LINE_BYTES  # of all but the name, without its diff
+    spare += len(b'"changes":[{"path":[],"kind":"changed","before":1,"after":2}]') - len(b'"left_out":1')
+    assert len(sized(spare).to_line()) == LINE_BYTES
+    assert Decision.from_line(sized(spare).to_line()) == sized(spare)
+    assert Decision.from_line(sized(spare - 1).to_line()).steps[0].diff == Diff(left_out=1)
+
+
+def test_what_is_no_number_of_json_is_not_written():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        attrs.evolve(GOOD, seconds=math.nan).to_line()
+
+
 def test_secrets_are_not_in_it():
     step = Step("e", StepKind.REWROTE, 0, "API_KEY=abc123", {"x": "--token abc123"}, {"token": "abc123"})
     verdict = Verdict("tool_call", Outcome.BLOCK, {}, {}, "password=abc123", "e", (step,), hint="secret: abc123")
@@ -169,8 +186,10 @@ def test_wrong_field_is_named_with_file_and_line(change, words):
 def test_line_that_is_no_decision_is_refused(data, words):
     with pytest.raises(DecisionError, match=f"^line 7: .*{words}"):
         Decision.from_line(data, line=7)
-    with pytest.raises(DecisionError, match=f"^[^,]*{words}"):
+    with pytest.raises(DecisionError, match=f"^(?!line)[^,]*{words}"):
         Decision.from_line(data)
+    with pytest.raises(DecisionError, match=f"^d: [^,]*{words}"):
+        Decision.from_line(data, path="d")
 
 
 def test_what_a_newer_program_added_is_ignored():

@@ -146,6 +146,19 @@ def test_of_long_texts_the_part_with_the_difference_is_shown():
     assert ("old" in change.before, "new" in change.after, change.is_whole) == (True, True, False)
 
 
+def test_of_long_texts_that_differ_in_what_is_shown_anyway_nothing_is_left_out_before():
+    for place, start in ((SHOWN // 2, ""), (SHOWN // 2 + 1, "...")):
+        (change,) = diff("a" * place + "b" * SHOWN, "a" * place + "c" * SHOWN).changes
+        assert change.before.startswith(f"{start}a")
+    (change,) = diff("a" * (SHOWN - 1) + "b", "a" * (SHOWN - 1) + "c").changes
+    assert (change.before, change.is_whole) == ("a" * (SHOWN - 1) + "b", True)
+
+
+def test_each_value_is_shown_in_no_more_than_there_is_room_for():
+    change = ValueChange((), ChangeKind.CHANGED, "b" * 100, "a" * 100)
+    assert len(change.explain(20)) < 100
+
+
 def test_difference_behind_what_is_searched_is_told_but_not_shown():
     (change,) = diff("a" * 5000 + "b", "a" * 5000 + "c", mask=()).changes
     assert change.before == change.after

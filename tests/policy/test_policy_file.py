@@ -160,6 +160,7 @@ def test_text_says_only_what_the_policy_says():
         ("a =", "p.toml at end of document: is no TOML: invalid value"),
         ("\n\n  a = 1 b", "p.toml at line 3, column 9: is no TOML: expected newline or end of document after a statement"),
         ("a = 1\na = 2\n", "p.toml at line 2, column 6: is no TOML: cannot overwrite a value"),
+        ("['a (at b)']\n['a (at b)']", "p.toml at line 2, column 12: is no TOML: cannot declare ('a (at b)',) twice"),
         ("a = " + "[" * 20_000, "p.toml: the values are nested too deeply"),
         ("a = " + "9" * 5000, "p.toml: a number has too many digits"),
     ],
@@ -278,7 +279,7 @@ def test_file_that_is_not_there_or_cannot_be_read_is_refused(tmp_path):
 
 def test_file_that_is_not_utf8_is_refused_with_the_line(tmp_path):
     path = tmp_path / "policy.toml"
-    path.write_bytes(b"# one\n# \xff\n")
+    path.write_bytes(b"# one\n# \xff\n# three\n\n")
     with pytest.raises(PolicyError, match=r"policy\.toml at line 2: is not UTF-8 \(save it as UTF-8\)"):
         Policy.from_toml(path)
 

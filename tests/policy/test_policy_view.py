@@ -109,6 +109,15 @@ def test_everything_the_operator_says_is_shown_with_its_key():
     ]  # fmt: skip
 
 
+def test_how_it_takes_part_counts_for_the_tools_it_guards_too():
+    policy = Policy(extensions={"x": ExtensionPolicy(required=True, guards=["tool:bash"])})
+    rows = effective_view(policy, {"x": Declared(points={"tool_call": MemberKind.GATE})})
+    assert [(row.point, row.value, row.rule) for row in rows if row.setting == "on_failure"] == [
+        ("tool_call", "block", Rule.GATE_DEFAULT),
+        ("tool:bash", "block", Rule.REQUIRED_GUARD),
+    ]
+
+
 @given(policies, declared)
 def test_any_view_says_what_the_questions_say(policy, declared):
     rows = effective_view(policy, declared)

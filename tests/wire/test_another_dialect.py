@@ -26,6 +26,22 @@ class Greeting:
     protocol_version: int
 
 
+@attrs.frozen
+class Nameless:
+    """A hello that says nothing of who speaks."""
+
+    TYPE: ClassVar[str] = "hello"
+
+
+def test_a_hello_that_has_no_name_at_all_is_refused_as_one_of_a_blank_name() -> None:
+    nameless = attrs.evolve(ZOT, inbound={**ZOT.inbound, "hello": Nameless})
+    connection = Connection(Codec(nameless, max_frame=1000, max_depth=8), max_line=1000, stop_line=1000)
+    connection.receive_data(b'{"type":"hello","name":"x"}\n')
+    fault = connection.next_event()
+    assert isinstance(fault, Fault)
+    assert (fault.message, fault.fatal) == ("hello without a name", True)
+
+
 def test_a_dialect_with_other_words_needs_no_other_code() -> None:
     inbound = {word: kind for word, kind in ZOT.inbound.items() if word != "hello"}
     other = attrs.evolve(

@@ -217,7 +217,9 @@ def nested(depth: int) -> bytes:
 def test_nesting_is_bounded() -> None:
     assert CODEC.decode(nested(128)).TYPE == "tool_result"
     for depth in (129, 2000, 100_000):
-        assert about(refused(nested(depth))) == ("too_deep", "tool_result", "3")
+        error = refused(nested(depth))
+        assert about(error) == ("too_deep", "tool_result", "3")
+        assert error.message.startswith('nested deeper than 128 levels: {"type":"tool_result",')
 
 
 def test_nesting_over_the_interpreters_own_limit_is_refused_too() -> None:

@@ -171,6 +171,7 @@ def test_a_line_over_the_limit_names_its_call_and_the_next_frame_is_heard() -> N
         "7",
         False,
     )
+    assert too_long.message.startswith('a line of 4097 bytes or more is thrown away: {"type": "tool_result",')
     assert notify == from_extension.Notify(message="hi")
 
 
@@ -368,6 +369,12 @@ def test_the_short_way_gives_the_same_events(parts: list[bytes], places: list[in
         assert taken(short, pieces) == events(long, *pieces)
         assert short.receive_eof() == long.receive_eof()
         assert short.phase is long.phase
+
+
+def test_the_short_way_does_not_take_two_lines_for_one() -> None:
+    connection = in_phase(Phase.READY)
+    halves = taken(connection, [b'{"type":"notify",\n"message":"a"}\n'])
+    assert [each.code for each in halves] == [Code.STRAY_OUTPUT, Code.STRAY_OUTPUT]
 
 
 def test_after_the_end_the_short_way_is_refused_too() -> None:

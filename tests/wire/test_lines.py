@@ -87,6 +87,10 @@ def test_crlf_and_blank_lines_are_no_lines() -> None:
     assert split([b"\r\n\n\na\r\n\r\r\n\nb\r\r\n"]) == [b"a", b"b\r", None]
 
 
+def test_a_line_of_other_blanks_is_a_line() -> None:
+    assert split([b" \t\r\n", b"\x0b\n"]) == [b" \t", b"\x0b", None]
+
+
 def test_a_run_of_blank_lines_is_one_step() -> None:
     splitter = LineSplitter(10, 10)
     splitter.feed(b"\n\r\n\r\r\n" * 10_000 + b"a\n")

@@ -84,7 +84,7 @@ def _toml(text: str, file: str) -> Mapping[str, object]:
     except RecursionError:
         raise PolicyError("the values are nested too deeply", path=file) from None
     except tomllib.TOMLDecodeError as exc:
-        message, _, position = str(exc).partition(" (at ")  # "(at line 3, column 5)", or "(at end of document)"
+        message, _, position = str(exc).rpartition(" (at ")  # "(at line 3, column 5)", or "(at end of document)"
         where = position.removesuffix(")")
         raise PolicyError(f"is no TOML: {message[:1].lower()}{message[1:]}", path=file, where=where) from None
     except ValueError:

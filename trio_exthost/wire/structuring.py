@@ -141,7 +141,7 @@ def _unless_null(hook: _Hook, default: Any) -> _Hook:
 
 
 def _fast_class_hook(kind: Any, converter: cattrs.Converter) -> _Hook:
-    fill = make_dict_structure_fn(kind, converter, _cattrs_detailed_validation=False)
+    fill = make_dict_structure_fn(kind, converter)
 
     def structure(value: Any, _type: Any) -> Any:
         if value.__class__ is not dict:
@@ -158,7 +158,7 @@ def _exact_class_hook(kind: Any, converter: cattrs.Converter) -> _Hook:
         for field in attrs.fields(kind)
         if field.default is not attrs.NOTHING and not field.metadata.get("null_counts")
     }
-    fill = make_dict_structure_fn(kind, converter, _cattrs_detailed_validation=True, **nullable)
+    fill = make_dict_structure_fn(kind, converter, **nullable)
 
     def structure(value: Any, _type: Any) -> Any:
         if value.__class__ is not dict:
@@ -209,7 +209,7 @@ def _structure(kind: Any, exact: bool) -> Structure:
     if spread is None and exact:
         return lambda value: hook(value, kind)
     if spread is None:
-        fill = make_dict_structure_fn(kind, _converter(exact=False), _cattrs_detailed_validation=False)
+        fill = make_dict_structure_fn(kind, _converter(exact=False))
         return lambda value: fill(value, kind)
     own = own_keys(kind, spread)
 
