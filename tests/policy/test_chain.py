@@ -1,8 +1,10 @@
 """The chain's rules, one small case each."""
 
+import attrs
 import pytest
 
 from trio_exthost.hooks import INTERCEPT_POINTS
+from trio_exthost.hooks.points import WHOLE
 from trio_exthost.policy import Answer, Chain, Failure, OnFailure, StepKind
 from trio_exthost.policy.chain import same_json
 
@@ -42,6 +44,18 @@ def test_value_rewritten_back_to_what_was_consented_to_is_not_asked_about_again(
         chain.next_member()
         chain.answer(answer)
     assert (chain.next_member(), chain.is_again) == (B, True)
+
+
+@pytest.mark.parametrize(("key", "before"), [("tool_args", {"x": 1}), (WHOLE, {"tool_args": {"x": 1}, "id": "7"})])
+def test_step_that_rewrote_says_from_what_to_what_and_why(key, before):
+    chain = Chain(attrs.evolve(TOOL, value_key=key), {"tool_args": {"x": 1}, "id": "7"}, [A, B])
+    for answer in (attrs.evolve(rewrite({"x": 2}), reason="two is better"), rewrite({"x": 2})):
+        chain.next_member()
+        chain.answer(answer)
+    assert [(step.kind, step.reason, step.before, step.after) for step in chain.verdict().steps] == [
+        (StepKind.REWROTE, "two is better", before, {"x": 2}),
+        (StepKind.ALLOWED, "", None, None),
+    ]
 
 
 def test_true_in_place_of_one_is_a_rewrite():
