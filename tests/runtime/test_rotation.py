@@ -70,6 +70,15 @@ def test_a_piece_goes_on_where_its_line_was_left_unless_another_wrote(tmp_path: 
     two.close()
 
 
+def test_what_ends_the_line_of_another_counts_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    file = RotatingFile(path, max_bytes=10, files=2)
+    file.pour(b"12345")
+    file.append(b"6789\n")
+    file.close()
+    assert all_of(path) == [b"12345", b"6789\n"]
+
+
 def test_a_line_is_cut_only_where_it_is_larger_than_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     file = RotatingFile(path, max_bytes=10, files=FILES)

@@ -49,7 +49,7 @@ class RotatingFile:
           OSError: It was not written, or not all of it.
         """
         with self._turn():
-            while (size := self._size()) and size + len(line) > self._max_bytes:
+            while (size := self._size()) and size + len(self._lead(size)) + len(line) > self._max_bytes:
                 self._rotate()
             line = self._lead(size) + line
             written = os.write(self._fd, line)
