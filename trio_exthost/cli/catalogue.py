@@ -12,6 +12,7 @@ from trio_exthost.cli.group import COMMANDS, HELP_OPTIONS, Command
 from trio_exthost.cli.text import Output, write_json
 from trio_exthost.config import HostConfig
 from trio_exthost.packages import Candidate, TrustStore, discover
+from trio_exthost.runtime.next_steps import way_out
 
 
 def trust_store(config: HostConfig) -> TrustStore:
@@ -26,6 +27,7 @@ def row(candidate: Candidate) -> dict[str, Any]:
         "status": candidate.status.value,
         "code": candidate.code,
         "reason": candidate.reason,
+        "way_out": way_out(candidate),
         "origin": candidate.origin.value,
         "directory": os.fspath(candidate.directory),
         "version": candidate.manifest.version if candidate.manifest else "",
@@ -38,8 +40,8 @@ Example:
   exthost list --cwd ~/src/my-project
 
 --json prints one object:
-  extensions     [{name, status, code, reason, origin, directory, version,
-                 warnings}], in the order that settles who gets a name
+  extensions     [{name, status, code, reason, way_out, origin, directory,
+                 version, warnings}], in the order that settles who gets a name
     status       effective, static, shadowed, rejected, blocked or disabled
     origin       explicit, project or user
   trust_problem  null, or why no decision about trust counts
@@ -82,5 +84,9 @@ def list_command(cwd: Path, as_json: bool) -> None:
         title = f"{each['name']} {each['version']}".rstrip()
         out.line(f"{title}  {each['status']}  ({each['origin']})", style=colour)
         out.line(each["directory"], first="  ", style="dim")
-        for line in filter(None, [each["reason"], *each["warnings"]]):
+        if each["reason"]:
+            out.line(each["reason"], first="  ")
+        if each["way_out"]:
+            out.line(each["way_out"], first="  way out: ")
+        for line in each["warnings"]:
             out.line(line, first="  ")

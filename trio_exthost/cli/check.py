@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -22,7 +21,7 @@ from trio_exthost.packages import Manifest, load_manifest
 from trio_exthost.policy import Policy
 from trio_exthost.runtime.client import HostClient
 from trio_exthost.runtime.host import open_host
-from trio_exthost.runtime.next_steps import HINTS, next_step
+from trio_exthost.runtime.next_steps import HINTS
 from trio_exthost.runtime.session import Session
 from trio_exthost.wire.from_extension import PanelSpec
 
@@ -104,7 +103,6 @@ def _failure(exc: LoadError, directory: Path) -> dict[str, Any]:
     error: dict[str, Any] = {key: str(getattr(exc, key)) for key in keys}
     error["uptime_s"] = None if exc.uptime_s is None else round(exc.uptime_s, 3)
     error["in_flight"] = list(exc.in_flight)
-    error["hint"] = error["hint"] or HINTS.get(exc.code, "") or _next_step(exc.stage, directory, manifest)
     return {"error": error}
 
 
@@ -113,15 +111,6 @@ def _manifest(directory: Path) -> Manifest | None:
         return load_manifest(directory)[0]
     except ManifestError:  # said already, by the load
         return None
-
-
-def _next_step(stage: str, directory: Path, manifest: Manifest | None) -> str:
-    """What its author can do where the failure itself does not say."""
-    if manifest is None:
-        return f'correct extension.json; a small one is {{"name": {json.dumps(directory.name)}, "exec": "./main"}}'
-    if stage == "discovery":
-        return "" if manifest.enabled else 'take "enabled": false out of extension.json'
-    return next_step(None, stage, directory, manifest)
 
 
 def _registrations(session: Session) -> dict[str, Any]:

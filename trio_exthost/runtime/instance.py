@@ -192,7 +192,9 @@ class Instance:
         """Its end begins, with this cause, unless it has begun. `code` is None where it was asked to."""
         if self._cause is None:
             self._cause = (code, why)
-            self._stage = _STAGES.get(self.state, "running")
+            # A program that ends at once may have greeted before anybody could answer it.
+            has_greeted = self.state is State.HANDSHAKING and self.connection.phase in (Phase.REGISTERING, Phase.READY)
+            self._stage = "registering" if has_greeted else _STAGES.get(self.state, "running")
             if self.pid_was is not None:
                 self.uptime_s = trio.current_time() - self.started_at
             if self._transport is not None and code is Code.FRAME_TOO_LONG:

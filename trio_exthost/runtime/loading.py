@@ -20,7 +20,7 @@ from trio_exthost.runtime.catalogue_news import tell_about, tell_all
 from trio_exthost.runtime.failure import fresh
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.lifecycle import State
-from trio_exthost.runtime.status import ExtensionRow, LoadReport, row_of
+from trio_exthost.runtime.status import ExtensionRow, LoadReport, not_started, row_of
 from trio_exthost.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Loader:
         elif candidate.name in self._running:
             problem = "an extension of that name is running"
         if problem:
-            raise LoadError(problem, extension=candidate.name, stage="discovery", code=candidate.code or None)
+            raise not_started(candidate, problem)
         self.supervisor.forget(candidate.name)
         self._by_hand[candidate.directory] = None
         instance = self.start_again(candidate)

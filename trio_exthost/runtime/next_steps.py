@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from trio_exthost.diagnostics import Code
 
 if TYPE_CHECKING:
-    from trio_exthost.packages import Manifest
+    from trio_exthost.packages import Candidate, Manifest
 
 HINTS: Mapping[str, str] = {
     Code.STRAY_OUTPUT: "stdout is for frames, one JSON object a line; print everything else to stderr",
@@ -26,6 +27,24 @@ HINTS: Mapping[str, str] = {
     Code.KILLED: "exit when stdin ends, or when told to shut down",
 }
 """By the code of a diagnostic."""
+
+_NOT_STARTED: Mapping[str, str] = {
+    "broken_link": "correct the link, or remove it",
+    "not_a_directory": "name the directory that holds extension.json",
+    "unreadable": "let this user read it",
+    "disabled": 'take "enabled": false out of extension.json',
+    "shadowed": "the first that is found counts: remove one of the two, or give it another name",
+    "digest_failed": "remove what cannot be read from its directory",
+}
+"""By the code of a candidate; where there is none, its reason says the way out."""
+
+
+def way_out(candidate: Candidate) -> str:
+    """What to do about an extension that is not to be started; empty where its reason says so, or where nothing is wrong."""
+    if candidate.code == "manifest_invalid":
+        name = json.dumps(candidate.directory.name)
+        return f'correct extension.json; a small one is {{"name": {name}, "exec": "./main"}}'
+    return _NOT_STARTED.get(candidate.code, "")
 
 
 def next_step(code: str | None, stage: str, directory: Path, manifest: Manifest) -> str:

@@ -10,6 +10,7 @@ import attrs
 
 from trio_exthost.errors import LoadError
 from trio_exthost.runtime.lifecycle import State
+from trio_exthost.runtime.next_steps import way_out
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
@@ -45,7 +46,7 @@ class ExtensionRow:
     last_overdue: str = ""
     """The last of them, and how long it was waited for."""
     error: LoadError | None = None
-    """Why it failed, in parts: stage, exit, uptime, calls in flight, end of stderr, log, next step. None where it did not."""
+    """Why it does not run: stage, exit, uptime, calls in flight, end of stderr, log, next step; None where it does."""
 
 
 def row_of(candidate: Candidate, instance: Instance | None) -> ExtensionRow:
@@ -61,7 +62,7 @@ def row_of(candidate: Candidate, instance: Instance | None) -> ExtensionRow:
     return ExtensionRow(
         name=candidate.name,
         state=str(instance.state) if instance is not None else candidate.status.value,
-        reason=_reason_of(instance) if instance is not None else candidate.reason,
+        reason=_reason_of(instance) if instance is not None else _reason_of_candidate(candidate),
         origin=candidate.origin.value,
         directory=candidate.directory,
         version=manifest.version if manifest is not None else "",
@@ -80,11 +81,18 @@ def _reason_of(instance: Instance) -> str:
     return instance.reason or (instance.notices.silence() if is_silent else "")
 
 
+def not_started(candidate: Candidate, why: str) -> LoadError:
+    """The error about a candidate that is not started, for this reason."""
+    code, hint = candidate.code or None, way_out(candidate)
+    return LoadError(why, extension=candidate.name, stage="discovery", code=code, hint=hint)
+
+
 def _error_of(candidate: Candidate) -> LoadError | None:
-    """Why a candidate cannot be started, where that is a fault of its own."""
-    if candidate.status.value != "rejected":
-        return None
-    return LoadError(candidate.reason, extension=candidate.name, stage="discovery", code=candidate.code)
+    return not_started(candidate, candidate.reason) if candidate.reason else None
+
+
+def _reason_of_candidate(candidate: Candidate) -> str:
+    return f"{candidate.reason} ({hint})" if (hint := way_out(candidate)) else candidate.reason
 
 
 @attrs.frozen
@@ -108,7 +116,7 @@ class LoadReport:
         started = list(instances)
         errors = {each.name: each.error for each in started if each.error is not None}
         for candidate in candidates:
-            if (error := _error_of(candidate)) is not None:
+            if candidate.status.value == "rejected" and (error := _error_of(candidate)) is not None:
                 errors.setdefault(candidate.name, error)
         order = {row.name: place for place, row in enumerate(rows)}
         return cls(
