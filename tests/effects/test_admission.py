@@ -75,7 +75,8 @@ def test_admitted_goes_into_a_ledger_as_it_is():
 
 @pytest.mark.parametrize("kind", ["hook", "subscription", "interception", "", "tools"])
 def test_kind_that_cannot_be_registered_is_refused(kind):
-    assert refused(kind, "invalid_payload", raw={}).field == "kind"
+    error = refused(kind, "invalid_payload", raw={})
+    assert (error.field, error.extension) == ("kind", EVERYTHING.extension_id)
 
 
 def test_misspelt_kind_is_told_the_nearest():
@@ -116,7 +117,7 @@ def test_kind_needs_its_permission_and_no_other(kind):
         assert admit(kind, registrant=others).kind == kind
     else:
         error = refused(kind, "permission_denied", registrant=others)
-        assert error.reason == f"this needs the permission {needed}"
+        assert (error.field, error.reason) == ("kind", f"this needs the permission {needed}")
 
 
 def test_missing_permission_is_told_before_mistakes():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from descriptor_strategies import EXTENSION, MODEL, NOTE, read, refused
 
-from trio_exthost.effects import ModelInput
+from trio_exthost.effects import DetailPanel, ModelInput
 from trio_exthost.effects.descriptors_fields import MAX_DATA_BYTES, MAX_DATA_DEPTH
 
 
@@ -128,3 +128,16 @@ def test_data_is_bounded_in_depth_and_bytes():
     assert read("contribution", contribution=panel(largest)).contribution.data == largest
     error = refused("contribution", code="resource_limit", contribution=panel([*largest, 1]))
     assert error.reason == f"must have at most {MAX_DATA_BYTES} bytes, not {MAX_DATA_BYTES + 2}"
+    error = refused("contribution", code="resource_limit", contribution=panel([0] * MAX_DATA_BYTES))
+    assert error.reason == f"must have at most {MAX_DATA_BYTES} bytes; so many parts take more"
+
+
+def test_panel_keeps_its_title():
+    panel = {"kind": "detail_panel", "title": "T", "data": [1]}
+    assert read("contribution", contribution=panel).contribution == DetailPanel(title="T", data=[1])
+
+
+@pytest.mark.parametrize(("priority", "given"), [("1", "text"), (None, "null"), (1.5, "1.5"), (True, "true or false")])
+def test_what_stands_in_place_of_a_whole_number_is_named(priority, given):
+    error = refused("prompt_section", priority=priority)
+    assert (error.field, error.reason) == ("priority", f"must be a whole number, not {given}")

@@ -256,6 +256,15 @@ def test_value_that_is_not_json_does_not_match(value):
     assert "is not JSON" in schema.explain(value)
 
 
+def test_part_that_is_not_json_is_told_with_why_also_where_no_rule_looks_into_it():
+    schema = compile_schema({"const": 1})
+    for value in ([object()], [{1: 2}]):
+        (error,) = schema.errors(value)
+        words, _, why = error.message.partition(": ")
+        assert (error.path, words) == ("$", "is not JSON, or nested too deeply to be checked")
+        assert why not in ("", "None")
+
+
 def test_value_nested_beyond_what_can_be_checked_does_not_match():
     value = []
     for _ in range(400):

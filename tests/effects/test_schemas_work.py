@@ -80,6 +80,7 @@ def test_many_wrong_parts_are_told_without_a_place():
     schema = compile_schema({"items": {"type": "string"}})
     assert schema.explain([1] * 100_000) == "$: does not match, and is too large to say where (#)"
     assert schema.explain([["x" * 100_000]] * 2000) == "$: does not match, and is too large to say where (#)"
+    assert schema.explain([{"x" * 100_000: 1}] * 2000) == "$: does not match, and is too large to say where (#)"
     assert schema.matches(["x"] * 100_000)
 
 

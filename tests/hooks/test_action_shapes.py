@@ -74,6 +74,8 @@ WRONG = [
     ("append_model_context", {"placement": "message"}, "content: must be an object, not text"),
     ("enqueue_follow_up", {"follow_up_id": "  "}, "follow_up_id: must be 1 to 128 characters"),
     ("enqueue_follow_up", {"follow_up_id": "f" * 129}, "follow_up_id: must be 1 to 128 characters"),
+    ("enqueue_follow_up", {"message": {"content": "x"}}, "message.role: is missing"),
+    ("enqueue_follow_up", {"message": "x"}, "message: must be an object, not text"),
     ("enqueue_follow_up", {"message": {"role": "system", "content": "x"}}, "message.role: must be user, not 'system'"),
     ("emit_diagnostic", {"code": " "}, "code: must not be blank"),
     ("emit_diagnostic", {"severity": "fatal"}, "severity: must be one of info, warning, error"),

@@ -145,6 +145,14 @@ def test_schema_of_a_payload_takes_it_with_more_keys(event):
     assert schema.explain(PAYLOADS[event] | {"more": 1}) == ""
 
 
+@pytest.mark.parametrize("event", HookEvent)
+def test_schema_of_a_payload_looks_at_each_item_of_a_list(event):
+    schema = compile_schema(LIFE_POINTS[event].payload_schema)
+    for key, value in PAYLOADS[event].items():
+        if isinstance(value, list):
+            assert [each.path for each in schema.errors(PAYLOADS[event] | {key: [1.5]})] == [f"$.{key}[0]"]
+
+
 @pytest.mark.parametrize(("event", "key"), KEYS)
 def test_schema_of_a_payload_misses_each_of_its_keys_and_refuses_a_wrong_one(event, key):
     schema = compile_schema(LIFE_POINTS[event].payload_schema)

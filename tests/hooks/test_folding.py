@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hook_samples import ACTIONS, ASSISTANT, PAYLOADS, USER, action, folded, not_folded
+from hook_samples import ACTIONS, ASSISTANT, PAYLOADS, REQUEST, USER, action, folded, not_folded
 
 from trio_exthost.effects import compile_schema
 from trio_exthost.hooks import LIFE_POINTS, Action, Batch, HookEvent, fold
@@ -66,6 +66,12 @@ def test_nothing_that_is_given_is_changed_and_the_result_is_of_the_same_schema(e
     assert (payload, raw) == (PAYLOADS[event], {"kind": kind} | ACTIONS[kind])
     schema = compile_schema(dict(LIFE_POINTS[event].payload_schema))
     assert schema.explain(result) == ""
+
+
+def test_way_out_of_a_refused_request_is_told():
+    payload = {"request": REQUEST | {"own": 1}}
+    raw = action("replace_model_request", request=REQUEST | {"own": 2})
+    assert not_folded(HookEvent.BEFORE_MODEL_REQUEST, payload, raw).hint == "it may be left out"
 
 
 def test_role_of_a_message_must_stay():

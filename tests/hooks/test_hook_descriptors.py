@@ -149,7 +149,8 @@ def test_what_differs_from_the_contract_is_refused_with_both_sides(key, value, s
 
 def test_actions_are_texts_and_none_stands_twice():
     assert refused(event="input", allowed_actions=["set_state", "set_state"]).field == "allowed_actions[1]"
-    assert refused(event="input", allowed_actions=[3]).field == "allowed_actions[0]"
+    error = refused(event="input", allowed_actions=[3])
+    assert (error.field, error.reason) == ("allowed_actions[0]", "must be text, not a number")
 
 
 def test_schema_that_is_none_is_refused_with_its_place():
@@ -187,6 +188,7 @@ def test_what_goes_to_a_provider_is_shown_with_permission_only(event, hook_class
     with pytest.raises(RegistrationRefused, match=r"needs the permission provider\.raw") as caught:
         register(raw, ["session.write"])
     assert (caught.value.code, caught.value.field) == ("permission_denied", "event")
+    assert caught.value.extension == EXTENSION
     assert register(raw, ["provider.raw"]).descriptor.event is event
 
 

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 
+import msgspec
 import pytest
 from action_strategies import actions
 from hypothesis import given
@@ -23,7 +24,7 @@ from trio_exthost.state.actions import (
     read_actions,
     read_values,
 )
-from trio_exthost.state.entries import Placement
+from trio_exthost.state.entries import ContextEntry, DeleteEntry, EventEntry, Placement, SetEntry, encode_entry
 from trio_exthost.state.limits import StateLimits
 
 SET = {"kind": "set_state", "key": "k", "value": 1}
@@ -74,6 +75,30 @@ def test_a_kind_in_such_a_payload_does_not_replace_the_action_s_own():
 def test_no_condition_is_another_thing_than_a_key_never_seen(action, given, wanted):
     (made,) = read({**action, **given})
     assert made.if_revision == wanted
+
+
+def test_tuples_count_as_arrays():
+    assert read({**SET, "value": (1, {"a": (2,)})}) == (SetState("k", b'[1,{"a":[2]}]'),)
+
+
+@pytest.mark.parametrize(
+    ("action", "entry"),
+    [
+        (SET, SetEntry(key="k", value=msgspec.Raw(b"1"))),
+        ({**ADD, "by": 1.5}, SetEntry(key="k", value=msgspec.Raw(b"1.5"), by=1.5)),
+        (DELETE, DeleteEntry(key="k")),
+        (EVENT, EventEntry(event_id="e", custom_type="t.x", payload=msgspec.Raw(b"{}"))),
+        (
+            SECTION,
+            ContextEntry(context_id="c", placement=Placement.SYSTEM_PROMPT_SECTION, content=msgspec.Raw(b'"hi"')),
+        ),
+    ],
+)
+def test_an_entry_may_be_as_large_as_it_is_when_stored_and_no_larger(action, entry):
+    size = len(encode_entry(entry))
+    assert len(read(action, limits=StateLimits(entry_bytes=size))) == 1
+    error = refused(action, limits=StateLimits(entry_bytes=size - 1))
+    assert (error.code, error.reason) == ("resource_limit", f"{size} bytes, of {size - 1} allowed")
 
 
 @given(st.lists(actions, max_size=32))

@@ -272,6 +272,18 @@ def test_quota_counts_what_is_live_and_says_what_uses_it():
     assert projection.usage.live_bytes == 53
 
 
+def test_quota_may_be_used_up():
+    projection = put(EMPTY, set_("a", 1), set_("b", 2), limits=StateLimits(live_bytes=4)).projection
+    assert projection.usage.live_bytes == 4
+    assert refused(EMPTY, set_("a", 1), set_("b", 23), limits=StateLimits(live_bytes=4)).code == "resource_limit"
+
+
+def test_quota_names_the_key_of_the_largest_value():
+    limits = StateLimits(live_bytes=60)
+    projection = put(EMPTY, set_("a", 1), set_("m", "x" * 40), set_("z", 2), limits=limits).projection
+    assert 'the largest key is "m" with 42' in str(refused(projection, set_("more", "x" * 60), limits=limits))
+
+
 def test_quota_looks_at_the_end_of_a_batch():
     limits = StateLimits(live_bytes=100)
     projection = state_after([set_("a", "x" * 80)])

@@ -96,6 +96,12 @@ def test_what_cannot_be_stored_is_refused_whole(state, field, words):
     assert words in str(caught.value)
 
 
+def test_what_is_too_much_is_refused_with_the_way_out():
+    with pytest.raises(MigrationRefused, match="11 bytes would be stored, of 10 allowed") as caught:
+        build_migration(stored({"a": 1}).projection, {"a": 1_234_567}, to_schema=2, limits=StateLimits(live_bytes=10))
+    assert caught.value.hint == "delete keys or store smaller values; what was deleted or replaced does not count"
+
+
 def test_the_quota_holds_for_it_too():
     limits = StateLimits(live_bytes=50)
     with pytest.raises(MigrationRefused, match="would be stored, of 50 allowed"):

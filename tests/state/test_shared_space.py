@@ -101,8 +101,11 @@ def test_events_come_back_oldest_first_with_their_sequence(store):
 
 def test_what_the_model_shall_see_belongs_to_a_session(store):
     context = {"kind": "append_model_context", "context_id": "c", "placement": "message", "content": {}}
-    with pytest.raises(StateRefused, match=r"todo: actions\[1\].kind: what the model shall see belongs to a session"):
+    with pytest.raises(
+        StateRefused, match=r"todo: actions\[1\].kind: what the model shall see belongs to a session"
+    ) as caught:
         store.commit(actions(put("a", 1), context), schema=1)
+    assert (caught.value.code, caught.value.hint) == ("invalid_payload", "store it in the space of the session")
     assert store.read().state() == {}
 
 

@@ -172,7 +172,7 @@ def _size_of(value: object, work: SchemaWork | None) -> tuple[int, int, int]:
         for each in level:
             size += 16
             if isinstance(each, dict):
-                size += sum(map(len, each))
+                size += sum(map(len, map(str, each)))  # a key that is no text is refused where the value is checked
                 below.extend(each.values())
             elif isinstance(each, list | tuple):
                 below.extend(each)
