@@ -7,7 +7,7 @@ be `Raw`, so that it need not be JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fuzz.choices import Choices
@@ -162,3 +162,22 @@ def spoiled(text: bytes, choices: Choices) -> bytes:
         new = choices.pick((b"", text[at : at + length] * 2, bytes([choices.byte()]), choices.pick(RAW)))
         text = text[:at] + new + text[at + length :]
     return text
+
+
+def file_seeds(*wholes: Any) -> Iterator[bytes]:
+    """Inputs of `file_text`: these as they are, and some in which something is wrong."""
+    for one in wholes:
+        yield b"\x00" + write(one)
+    yield from (bytes([1, number, number]) * 5 for number in range(64))
+
+
+def file_text(data: bytes, whole: Any, words: Sequence[str], others: Sequence[Any], *, most: int) -> bytes:
+    """A file: these bytes as they are, or the whole one with up to `most` things wrong in it; as for `changed`."""
+    choices = Choices(data)
+    if choices.byte() % 2 == 0:
+        return choices.rest()
+    value = whole
+    for _ in range(1 + choices.below(most)):
+        value = changed(value, choices, words, others)
+    written = write(value)
+    return spoiled(written, choices) if choices.one_in(4) else written

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-from fuzz.choices import Choices
-from fuzz.hostile import changed, spoiled, write
+from fuzz.hostile import file_seeds, file_text, write
 
 from trio_exthost.errors import ManifestError
 from trio_exthost.packages import Manifest, parse_manifest
@@ -41,21 +40,11 @@ MESSAGE = 4000
 
 
 def seeds() -> Iterator[bytes]:
-    for one in (LEAST, WHOLE, {**LEAST, "enabled": None}, {"name": "s", "skills": ["a"]}, []):
-        yield b"\x00" + write(one)
-    yield from (bytes([1, number, number]) * 5 for number in range(64))
+    return file_seeds(LEAST, WHOLE, {**LEAST, "enabled": None}, {"name": "s", "skills": ["a"]}, [])
 
 
 def text(data: bytes) -> bytes:
-    """The file: as it is, or the whole manifest with something wrong in it."""
-    choices = Choices(data)
-    if choices.byte() % 2 == 0:
-        return choices.rest()
-    value: Any = WHOLE
-    for _ in range(1 + choices.below(4)):
-        value = changed(value, choices, WORDS, [WHOLE["exthost"]])
-    written = write(value)
-    return spoiled(written, choices) if choices.one_in(4) else written
+    return file_text(data, WHOLE, WORDS, [WHOLE["exthost"]], most=4)
 
 
 def fuzz_one(data: bytes) -> None:

@@ -10,8 +10,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
-from fuzz.choices import Choices
-from fuzz.hostile import changed, spoiled, write
+from fuzz.hostile import file_seeds, file_text, write
 from fuzz.scratch import scratch
 
 from trio_exthost.errors import TrustError
@@ -31,20 +30,11 @@ _AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 def seeds() -> Iterator[bytes]:
-    for one in (WHOLE, {"version": 1, "decisions": []}, {"version": 2}, []):
-        yield b"\x00" + write(one)
-    yield from (bytes([1, number, number]) * 5 for number in range(64))
+    return file_seeds(WHOLE, {"version": 1, "decisions": []}, {"version": 2}, [])
 
 
 def text(data: bytes) -> bytes:
-    choices = Choices(data)
-    if choices.byte() % 2 == 0:
-        return choices.rest()
-    value: Any = WHOLE
-    for _ in range(1 + choices.below(3)):
-        value = changed(value, choices, WORDS, [_ENTRY, _OTHER])
-    written = write(value)
-    return spoiled(written, choices) if choices.one_in(4) else written
+    return file_text(data, WHOLE, WORDS, [_ENTRY, _OTHER], most=3)
 
 
 def fuzz_one(data: bytes) -> None:

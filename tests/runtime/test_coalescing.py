@@ -7,11 +7,11 @@ import os
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from runtime.outboxes import plain_outbox
 
 from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.flusher import Flusher
 from trio_exthost.runtime.observing import Coalescing
-from trio_exthost.runtime.outbox import Outbox
 
 PAD = b"." * 4000
 
@@ -41,16 +41,9 @@ async def _check(steps, room) -> None:
         nonlocal dropped
         dropped += count
 
-    outbox = Outbox(
-        writing,
-        Flusher(),  # not run: flushing is the test's
-        max_frames=room,
-        max_bytes=1 << 20,
-        on_broken=lambda _why: None,
-        on_stalled=lambda _why: None,
-        on_drop=on_drop,
-        on_full=lambda _full: None,
-    )
+    outbox = plain_outbox(
+        writing, Flusher(), on_drop, max_frames=room
+    )  # its flusher is not run: flushing is the test's
     streams = Coalescing()
     put = {"a": 0, "b": 0, "e": 0}
     newest = {"a": 0, "b": 0}

@@ -9,11 +9,11 @@ import trio
 import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
+from runtime.outboxes import plain_outbox
 
 from trio_exthost.errors import Overloaded
 from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.flusher import SPREAD_FRAMES, Flusher
-from trio_exthost.runtime.outbox import Outbox
 
 PAD = b"." * 900
 
@@ -30,16 +30,7 @@ class Place:
             self.dropped.append((count, first, last))
             on_drop()
 
-        self.outbox = Outbox(
-            writing,
-            flusher,
-            max_frames=max_frames,
-            max_bytes=1 << 20,
-            on_broken=lambda _why: None,
-            on_stalled=lambda _why: None,
-            on_drop=drop,
-            on_full=lambda _full: None,
-        )
+        self.outbox = plain_outbox(writing, flusher, drop, max_frames=max_frames)
         self.data = b""
 
     def read(self) -> None:

@@ -12,7 +12,7 @@ from trio_exthost.cli.group import COMMANDS, HELP_OPTIONS, Command
 from trio_exthost.cli.text import Output, write_json
 from trio_exthost.config import HostConfig
 from trio_exthost.packages import Candidate, TrustStore, discover
-from trio_exthost.runtime.next_steps import way_out
+from trio_exthost.runtime.next_steps import way_to_start
 
 
 def trust_store(config: HostConfig) -> TrustStore:
@@ -27,7 +27,7 @@ def row(candidate: Candidate) -> dict[str, Any]:
         "status": candidate.status.value,
         "code": candidate.code,
         "reason": candidate.reason,
-        "way_out": way_out(candidate),
+        "way_out": way_to_start(candidate),
         "origin": candidate.origin.value,
         "directory": os.fspath(candidate.directory),
         "version": candidate.manifest.version if candidate.manifest else "",

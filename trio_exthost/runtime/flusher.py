@@ -80,9 +80,9 @@ class Flusher:
 
     @trio.lowlevel.enable_ki_protection
     def deal(self) -> None:
-        """Put what was told to many into each outbox it is for."""
-        if self._is_dealing:
-            return  # the embedder, told of a dropped event, has told more: that comes after what is being dealt
+        """Put what was told to many into each outbox it is for; nothing where there is none."""
+        if not self.spread or self._is_dealing:
+            return  # (the embedder, told of a dropped event, has told more: that comes after what is being dealt)
         spread, self.spread = self.spread, []
         self._spread_frames = self._spread_bytes = 0
         self._is_dealing = True
@@ -118,8 +118,7 @@ class Flusher:
             else:
                 self._task = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._abort)
-            if self.spread:
-                self.deal()
+            self.deal()
             dirty, self._dirty = self._dirty, []
             for outbox in dirty:
                 outbox.flush()

@@ -7,7 +7,6 @@ leaves the nursery, except as a diagnostic and a state. A bug of ours does leave
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,20 +23,20 @@ from trio_exthost.runtime.entry import Entry, Kind
 from trio_exthost.runtime.failure import abort_calls, load_error, reason_of
 from trio_exthost.runtime.greeting import hello_ack
 from trio_exthost.runtime.health import Health
-from trio_exthost.runtime.inbound import HANDLERS
 from trio_exthost.runtime.life_hooks import LifeHooks
 from trio_exthost.runtime.lifecycle import State, check_move
 from trio_exthost.runtime.nested import NestedCalls
 from trio_exthost.runtime.notices import Notices
 from trio_exthost.runtime.outbox import Outbox
 from trio_exthost.runtime.process import ExitStatus
+from trio_exthost.runtime.reading import Reading
 from trio_exthost.runtime.registering import Registering
 from trio_exthost.runtime.registration import owner_of
 from trio_exthost.runtime.replies import ReplyTable
 from trio_exthost.runtime.services import service_nursery
 from trio_exthost.runtime.tool_limits import tell_cuts
 from trio_exthost.runtime.transport import Transport
-from trio_exthost.wire import Connection, Fault, Phase, from_extension, to_extension
+from trio_exthost.wire import Connection, Phase, from_extension, to_extension
 from trio_exthost.wire.effects_to_extension import EventsDropped
 
 if TYPE_CHECKING:
@@ -203,39 +202,14 @@ class Instance:
 
     # --- what the wire tells (synchronous; called by the pump) ---
 
-    def take(self, data: bytes, until: float) -> bool:
-        """Take what it wrote, and handle it as `handle` does."""
-        event = self.connection.receive_frame(data)
-        return self.handle(until) if event is None else self.handle(until, event)
+    def on_bug(self, exc: Exception) -> None:
+        """The host failed to handle a frame of it: its task raises that."""
+        self._bug = exc
+        self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
 
-    def handle(self, until: float, only: from_extension.Frame | Fault | None = None) -> bool:
-        """Handle buffered frames until `until`, or only this; True when some are left. A bug of ours ends it, loudly."""
-        next_event = self.connection.next_event if only is None else iter((only, None)).__next__
-        instrument = self.host.instrument
-        is_left = False
-        count = 0
-        try:
-            while (event := next_event()) is not None:
-                if instrument is not None and isinstance(event, from_extension.Frame):
-                    instrument.frame_received(self.session.id, self.name, event)
-                try:
-                    HANDLERS[type(event)](self, event)
-                except PayloadError as exc:
-                    self._cannot_answer(exc)
-                count += 1
-                if not count & 7 and time.perf_counter() >= until:
-                    is_left = True
-                    break
-        except Exception as exc:  # noqa: BLE001 - handed to this instance's own task, which raises it in its nursery
-            self._bug = exc
-            self.end(Code.CALLBACK_FAILED, f"the host failed to handle a frame: {exc!r}")
-        if count and self.state is State.REGISTERING:
-            self.registering.saw_frames()
-        return is_left
-
-    def _cannot_answer(self, exc: PayloadError) -> None:
-        """An answer to a frame does not fit into one: its id fills one, or nearly."""
-        self.report(Code.FRAME_INVALID, Severity.WARNING, f"a frame cannot be answered: {exc.message}")
+    def cannot_answer(self, what: str, exc: PayloadError) -> None:
+        """An answer to something it sent does not fit into a frame: its id fills one, or nearly."""
+        self.report(Code.FRAME_INVALID, Severity.WARNING, f"{what} cannot be answered: {exc.message}")
 
     def on_output_closed(self) -> None:
         """Its stdout has ended."""
@@ -329,7 +303,7 @@ class Instance:
             is_reload = self.life.reason == "reload"
             self.argv, env = self.host.command_line(self.candidate, is_reload=is_reload)
             self.env_path = env.get("PATH")
-            transport = Transport(self, self.argv, env, stdout=_StdoutSink(self))
+            transport = Transport(self, self.argv, env, stdout=Reading(self))
         except LoadError as exc:
             self.end(Code.LOAD_FAILED, exc.message)
             self._fail(hint=exc.hint, word=exc.code)
@@ -395,7 +369,7 @@ class Instance:
             try:
                 self.post(frame)
             except PayloadError as exc:
-                self._cannot_answer(exc)
+                self.cannot_answer("a frame", exc)
         self.move(State.REGISTERING)
         self.registering.begin()
 
@@ -478,19 +452,3 @@ def _registrant(instance: Instance) -> Registrant:
         override_grants=granted,
         state_schema=section.state_schema,
     )
-
-
-class _StdoutSink:
-    """Where stdout goes: the connection, and the end of it."""
-
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self.take = instance.take
-        self.handle = instance.handle
-
-    def ended(self) -> None:
-        instance = self._instance
-        fault = instance.connection.receive_eof()
-        if fault is not None:
-            HANDLERS[type(fault)](instance, fault)
-        instance.on_output_closed()

@@ -164,6 +164,4 @@ class NestedCalls:
         try:
             self._instance.post(answer)
         except PayloadError as exc:
-            # Its id or name fills a frame, or nearly.
-            message = f"call_tool cannot be answered: {exc.message}"
-            self._instance.report(Code.FRAME_INVALID, Severity.WARNING, message)
+            self._instance.cannot_answer("call_tool", exc)

@@ -39,7 +39,7 @@ _NOT_STARTED: Mapping[str, str] = {
 """By the code of a candidate; where there is none, its reason says the way out."""
 
 
-def way_out(candidate: Candidate) -> str:
+def way_to_start(candidate: Candidate) -> str:
     """What to do about an extension that is not to be started; empty where its reason says so, or where nothing is wrong."""
     if candidate.code == "manifest_invalid":
         name = json.dumps(candidate.directory.name)

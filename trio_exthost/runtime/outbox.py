@@ -89,8 +89,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
     @trio.lowlevel.enable_ki_protection
     def post(self, entry: Entry) -> None:
         """Queue an entry of any kind but CALL and have it written at the next tick. Never blocks, never raises."""
-        if self._flusher.spread:
-            self._flusher.deal()
+        self._flusher.deal()
         self._post(entry)
 
     @trio.lowlevel.enable_ki_protection
@@ -121,8 +120,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
           Overloaded: There is no room; nothing was queued.
           ClosedError: The outbox is closed or its pipe broken; nothing was queued.
         """
-        if self._flusher.spread:
-            self._flusher.deal()
+        self._flusher.deal()
         if self.is_broken or self.is_closing:
             raise ClosedError("its input is closed", extension=self._extension)
         if self._is_full_for(entry):
@@ -202,8 +200,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
     @trio.lowlevel.enable_ki_protection
     def withdraw(self, entry: Entry) -> bool:
         """Take a call back whose caller gave up; False when its first byte is in the pipe already, or it is gone."""
-        if self._flusher.spread:
-            self._flusher.deal()
+        self._flusher.deal()
         if not self._waiting or (self._offset and self._waiting[0] is entry):
             return False
         try:
@@ -216,8 +213,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
 
     def drop_events(self) -> int:
         """Forget the waiting events that may be dropped (the extension is being stopped); how many they were."""
-        if self._flusher.spread:
-            self._flusher.deal()
+        self._flusher.deal()
         head = [self._waiting.popleft()] if self._offset else []
         before = len(self._waiting)
         rest = [entry for entry in self._waiting if entry.kind is not Kind.EVENT]
@@ -328,15 +324,13 @@ class Outbox(trio.abc.SendChannel[bytes]):
     @property
     def waiting_frames(self) -> int:
         """Frames that wait, the partly written one included."""
-        if self._flusher.spread:
-            self._flusher.deal()
+        self._flusher.deal()
         return len(self._waiting)
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes that wait; a partly written frame counts whole."""
-        if self._flusher.spread:
-            self._flusher.deal()
+        self._flusher.deal()
         return self._bytes
 
     @property
@@ -346,8 +340,7 @@ class Outbox(trio.abc.SendChannel[bytes]):
 
     def finish(self) -> None:
         """Take nothing more; what waits is still written, then the pipe is closed (by the next flush at the earliest)."""
-        if self._flusher.spread:
-            self._flusher.deal()
+        self._flusher.deal()
         self.is_closing = True
         self._room = -1
 

@@ -121,8 +121,7 @@ class Registering:
         try:
             act(frame)
         except PayloadError as exc:
-            message = f"a registration cannot be answered: {exc.message}"
-            self._instance.report(Code.FRAME_INVALID, Severity.WARNING, message)
+            self._instance.cannot_answer("a registration", exc)
 
     def _apply(self, frame: AnyRegistration) -> None:
         instance = self._instance

@@ -10,7 +10,7 @@ import attrs
 
 from trio_exthost.errors import LoadError
 from trio_exthost.runtime.lifecycle import State
-from trio_exthost.runtime.next_steps import way_out
+from trio_exthost.runtime.next_steps import way_to_start
 
 if TYPE_CHECKING:
     from trio_exthost.packages import Candidate
@@ -83,7 +83,7 @@ def _reason_of(instance: Instance) -> str:
 
 def not_started(candidate: Candidate, why: str) -> LoadError:
     """The error about a candidate that is not started, for this reason."""
-    code, hint = candidate.code or None, way_out(candidate)
+    code, hint = candidate.code or None, way_to_start(candidate)
     return LoadError(why, extension=candidate.name, stage="discovery", code=code, hint=hint)
 
 
@@ -92,7 +92,7 @@ def _error_of(candidate: Candidate) -> LoadError | None:
 
 
 def _reason_of_candidate(candidate: Candidate) -> str:
-    return f"{candidate.reason} ({hint})" if (hint := way_out(candidate)) else candidate.reason
+    return f"{candidate.reason} ({hint})" if (hint := way_to_start(candidate)) else candidate.reason
 
 
 @attrs.frozen

@@ -50,7 +50,7 @@ class Lease:
             taken = _lock(descriptor, wait_s)
             holder = None if taken else _read(descriptor, 0)
             mark = _read(descriptor, _FIELD_BYTES)
-        except BaseException:
+        except BaseException:  # whatever it is, nobody else would close it
             os.close(descriptor)
             raise
         if not taken:

@@ -55,7 +55,7 @@ class SessionState:
         try:
             stored = store.load_tree()
             branches = Branches(tree=stored.tree, projections=_load(store, stored.tree.selected))
-        except BaseException:
+        except BaseException:  # whatever it is, nobody else would close it
             store.close()
             raise
         self._store = store

@@ -14,14 +14,7 @@ from trio_exthost.errors import StoreFailed
 from trio_exthost.packages.files import printable
 from trio_exthost.state.sqlite_extension import LAYOUT as EXTENSION_LAYOUT
 from trio_exthost.state.sqlite_extension import SqliteExtensionStore
-from trio_exthost.state.sqlite_file import (
-    Damage,
-    Layout,
-    check,
-    connect,
-    failures,
-    make_directory,
-)
+from trio_exthost.state.sqlite_file import Damage, Layout, check, connect, failures, make_directory
 from trio_exthost.state.sqlite_rows import LAYOUT as SESSION_LAYOUT
 from trio_exthost.state.sqlite_session import SqliteSessionStore
 from trio_exthost.state.store import StoredName

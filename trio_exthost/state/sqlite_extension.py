@@ -179,7 +179,7 @@ class SqliteExtensionStore:
         connection = connect(path)
         try:
             check(connection, path, LAYOUT)
-        except BaseException:
+        except BaseException:  # whatever it is, nobody else would close it
             connection.close()
             raise
         return connection

@@ -186,7 +186,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # whatever it is, nothing of it may count
         # After some failures SQLite has rolled back by itself.
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -70,7 +70,7 @@ class SqliteSessionStore:
         self._lease = None if read_only else _lease(path, session_id)
         try:
             self._open(begin_anew=begin_anew)
-        except BaseException:
+        except BaseException:  # whatever it is, nobody else would let go of its lease
             self.close()
             raise
 
