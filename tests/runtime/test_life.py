@@ -309,8 +309,7 @@ async def test_a_fault_in_a_handler_leaves_as_a_group_and_ends_the_process(
     def broken(instance, frame) -> None:
         raise ZeroDivisionError("a bug of ours")
 
-    monkeypatch.setattr(inbound, "HANDLERS", {**inbound.HANDLERS, from_extension.ClearNotes: broken})
-    monkeypatch.setattr("trio_exthost.runtime.instance.HANDLERS", inbound.HANDLERS)
+    monkeypatch.setitem(inbound.HANDLERS, from_extension.ClearNotes, broken)
 
     async def provokes(guest: Guest) -> None:
         guest.greet()
