@@ -172,7 +172,7 @@ async def test_c22_whatever_is_configured_has_a_row_with_its_reason(tmp_path: Pa
     (tmp_path / "file").write_text("")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "again").symlink_to(tmp_path / "twice")
-    place.add("loop", "greet(); sys.exit(1)", restart="on_crash")
+    place.add("loop", SAYS + "greet_and_wait(); sys.exit(1)", restart="on_crash")
     place.add("leaves", "serve()")
     place.add("good", GOOD)
     place.add("untrusted", "serve()", root="project")
