@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
-from mutmut.mutation.file_mutation import mutate_file_contents
 
 STORES = ("lease", "memory", "sqlite", "sqlite_extension", "sqlite_file", "sqlite_rows", "sqlite_session")
 
@@ -32,7 +31,8 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What tells it from all others, without any number that shifts when other code changes."""
+        """What tells it from others, without any number that shifts when other code changes: two that make the same of the
+        same line of a function are one."""
         return "\n".join((self.path, self.function, self.was, "->", self.becomes))
 
 
@@ -44,6 +44,8 @@ def files_of(layer: str, root: Path) -> list[str]:
 
 def mutants_of(path: str, root: Path) -> Iterator[Mutant]:
     """All mutants of a file, as mutmut makes them: of the bodies of functions that bear no decorator but those of methods."""
+    from mutmut.mutation.file_mutation import mutate_file_contents  # not there in an ordinary test run
+
     made = mutate_file_contents(path, (root / path).read_text())
     trees = {each.name: each for each in ast.walk(ast.parse(made.code)) if isinstance(each, ast.FunctionDef)}
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

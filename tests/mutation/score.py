@@ -3,7 +3,7 @@
 mutmut makes the mutants, and tries each with the layer's own tests that reach its function, in a fork of a process that has
 imported everything. What survives there is tried once more: written into the source, with all tests of the layer, in a new
 process, since what is computed at import or kept in a cache was computed before the fork. What still survives is looked up
-in `explained.toml`. Everything happens in a copy of the checkout.
+in `explained.toml`, whose entries are checked in turn. Everything happens in a copy of the checkout.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from mutants import STORES, Mutant, files_of, mutants_of, sample
@@ -54,6 +55,7 @@ def main() -> None:
     left = [each for each in chosen if found[each.name] not in KILLED]
     survivors = [each for each in left if not is_killed_alone(copy, given.layer, each)]
     report(given.layer, chosen, survivors, sum(each == "timeout" for each in found.values()))
+    check_entries(given.layer, made, chosen, survivors)
 
 
 def copy_checkout(copy: Path, layer: str) -> None:
@@ -109,16 +111,16 @@ def is_killed_alone(copy: Path, layer: str, mutant: Mutant) -> bool:
 
 def report(layer: str, chosen: list[Mutant], survivors: list[Mutant], endless: int) -> None:
     """What survived and why, and the line for docs/mutation.md."""
-    explained = tomllib.loads(Path(__file__).with_name("explained.toml").read_text())["mutant"]
-    reasons = {(each["file"], each["function"], each["was"], each["becomes"]): each for each in explained}
+    reasons = {key(each): each for each in explained()}
     kinds: collections.Counter[str] = collections.Counter()
     for each in survivors:
-        file = each.path.removeprefix("trio_exthost/")
-        reason = reasons.get((file, each.function, each.was, each.becomes))
+        reason = reasons.get(key_of(each))
         kinds[reason["kind"] if reason else "unexplained"] += 1
         if reason is None:
-            print(f"\n[[mutant]]\nfile = {file!r}\nfunction = {each.function!r}")
-            print(f"was = '''{each.was}'''\nbecomes = '''{each.becomes}'''")
+            file, function, was, becomes = key_of(each)
+            print(
+                f"\n[[mutant]]\nfile = {file!r}\nfunction = {function!r}\nwas = '''{was}'''\nbecomes = '''{becomes}'''"
+            )
     killed = len(chosen) - len(survivors)
     counted = len(chosen) - kinds["equivalent"]
     low, high = wilson(killed, counted)
@@ -126,6 +128,40 @@ def report(layer: str, chosen: list[Mutant], survivors: list[Mutant], endless: i
         f"\n{layer}: {len(chosen)} tried, {killed} killed ({endless} by not ending), "
         f"survived: {dict(kinds)}; score {killed / counted:.1%} of those that are not equivalent, 95 %: {low:.1%} to {high:.1%}"
     )
+
+
+def explained() -> list[dict[str, str]]:
+    """The entries of explained.toml."""
+    entries: list[dict[str, str]] = tomllib.loads(Path(__file__).with_name("explained.toml").read_text())["mutant"]
+    return entries
+
+
+def check_entries(layer: str, made: list[Mutant], chosen: list[Mutant], survivors: list[Mutant]) -> None:
+    """Tell which entries of explained.toml are wrong."""
+    entries = explained()
+    killed = {key_of(each) for each in chosen} - {key_of(each) for each in survivors}
+    wrong = [("is of no mutant", each) for each in stale(entries, layer, made)]
+    wrong += [("is of one that is killed", each) for each in entries if key(each) in killed]
+    for what, each in wrong:
+        print(
+            f"explained.toml: an entry {what}: {each['file']}, {each['function']}: {each['was']} -> {each['becomes']}"
+        )
+
+
+def stale(entries: Iterable[dict[str, str]], layer: str, made: Iterable[Mutant]) -> list[dict[str, str]]:
+    """The entries of a layer's files that are of no mutant of it: the code has changed since, or the entry is misspelt."""
+    there = {key_of(each) for each in made}
+    return [each for each in entries if each["file"].startswith(f"{layer}/") and key(each) not in there]
+
+
+def key(entry: dict[str, str]) -> tuple[str, ...]:
+    """What tells an entry of explained.toml from others."""
+    return entry["file"], entry["function"], entry["was"], entry["becomes"]
+
+
+def key_of(mutant: Mutant) -> tuple[str, ...]:
+    """The same of a mutant."""
+    return mutant.path.removeprefix("trio_exthost/"), mutant.function, mutant.was, mutant.becomes
 
 
 def wilson(hits: int, of: int) -> tuple[float, float]:
