@@ -29,6 +29,7 @@ def test_a_tools_answer_is_read_whole():
         ({}, "content"),
         ({"content": "x"}, r"\$.content: expected list, got str"),
         ({"content": [{"type": "text"}, 1]}, r"\$.content\[1\]: expected object, got int"),
+        ({"content": [{"type": "text"}] * 10_001}, r"\$.content: expected at most 10000 elements, got 10001"),
         ({"content": [], "is_error": 1}, r"\$.is_error: expected bool, got int"),
         ({"content": [], "details": []}, r"\$.details: expected object, got list"),
     ],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from trio_exthost.errors import ProtocolError
 from trio_exthost.wire import EFFECTS, ZOT, Codec, from_extension, to_extension
+from trio_exthost.wire.structuring import MAX_PARTS
 
 CODEC = Codec(ZOT, max_frame=1 << 20, max_depth=128)
 CODES = {"not_json", "too_deep", "not_an_object", "no_type", "unknown_type", "invalid_frame"}
@@ -234,3 +235,16 @@ def test_line_separators_of_unicode_survive() -> None:
     for ascii_only in (True, False):
         line = json.dumps({"type": "notify", "message": text}, ensure_ascii=ascii_only).encode()
         assert CODEC.decode(line) == from_extension.Notify(message=text)
+
+
+def test_a_result_has_at_most_so_many_blocks_whatever_is_in_them() -> None:
+    line = {"type": "tool_result", "id": "1", "content": [{"type": "text"}] * MAX_PARTS}
+    assert len(CODEC.decode(json.dumps(line).encode()).content) == MAX_PARTS
+    for extra in ({"type": "text"}, 7):
+        error = refused({**line, "content": [*line["content"], extra]})
+        assert about(error) == ("invalid_frame", "tool_result", "1")
+        assert error.message == "tool_result: $.content: expected at most 10000 elements, got 10001"
+    assert (
+        len(CODEC.decode(json.dumps({"type": "panel_render", "panel_id": "1", "lines": [""] * 20_000}).encode()).lines)
+        == 20_000
+    )

@@ -27,6 +27,10 @@ Unstructure = Callable[[Any], dict[str, Any]]
 """Makes a plain dict of a frame, `type` first."""
 _Hook = Callable[[Any, Any], Any]
 
+MAX_PARTS = 10_000
+"""Parts (content blocks) in one list of a frame. A line of the largest size could hold 260,000 of them, and to make and
+look at so many would keep the agent waiting for two seconds (measured); what a model is given has some dozens."""
+
 _NAMES = {type(None): "null", dict: "object", list: "list"}
 
 
@@ -37,6 +41,15 @@ def _expected(wanted: str, value: object) -> TypeError:
 def _refused(wanted: str, value: object) -> TypeError:
     """As `_expected`, for a value of the right type: it is shown."""
     return TypeError(f"expected {wanted}, got {value!r:.40}")
+
+
+def _list(value: Any, item: Any) -> list[Any]:
+    """The value, if it is a list that is not too long."""
+    if value.__class__ is not list:
+        raise _expected("list", value)
+    if len(value) > MAX_PARTS and attrs.has(item):
+        raise TypeError(f"expected at most {MAX_PARTS} elements, got {len(value)}")
+    return value
 
 
 def _exactly(kind: type, wanted: str) -> _Hook:
@@ -104,9 +117,7 @@ def _tuple_hook(kind: Any, converter: cattrs.Converter) -> _Hook:
     hook = converter.get_structure_hook(item)
 
     def structure(value: Any, _type: Any) -> Any:
-        if value.__class__ is not list:
-            raise _expected("list", value)
-        return tuple([hook(each, item) for each in value])
+        return tuple([hook(each, item) for each in _list(value, item)])
 
     return structure
 
@@ -117,10 +128,8 @@ def _exact_tuple_hook(kind: Any, converter: cattrs.Converter) -> _Hook:
     hook = converter.get_structure_hook(item)
 
     def structure(value: Any, _type: Any) -> Any:
-        if value.__class__ is not list:
-            raise _expected("list", value)
         done = []
-        for index, each in enumerate(value):
+        for index, each in enumerate(_list(value, item)):
             try:
                 done.append(hook(each, item))
             except Exception as exc:  # noqa: BLE001 - only annotated here, whatever it is
