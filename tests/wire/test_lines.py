@@ -91,6 +91,11 @@ def test_a_line_of_other_blanks_is_a_line() -> None:
     assert split([b" \t\r\n", b"\x0b\n"]) == [b" \t", b"\x0b", None]
 
 
+def test_whatever_stands_around_a_line_feed_stays() -> None:
+    for around in (b"XX", b"  ", b"\\", b"\x00"):
+        assert split([around + b"\n" + around + b"\n"]) == [around, around, None]
+
+
 def test_a_run_of_blank_lines_is_one_step() -> None:
     splitter = LineSplitter(10, 10)
     splitter.feed(b"\n\r\n\r\r\n" * 10_000 + b"a\n")
