@@ -1,5 +1,6 @@
 """A policy as it works out: rows that say what is in force, and why."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from policy_strategies import names, policies
@@ -107,6 +108,19 @@ def test_everything_the_operator_says_is_shown_with_its_key():
         ("sandbox", "tool_call", "deadline_s", 10.0, "chain_limit", "defaults.tool_call.deadline_s"),
         ("web", "tool:search", "prefer", "web", "conflicts", 'conflicts.prefer."tool:search"'),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["x", "all", "default", "None", "XXXX"])
+def test_what_holds_for_all_is_not_what_one_extension_has_for_itself(name):
+    default = PointPolicy(on_failure="block", deadline_s=4)
+    own = ExtensionPolicy(headless_ask="allow", points={"tool_call": PointPolicy(on_failure="allow", deadline_s=1)})
+    rows = effective_view(Policy(defaults={"tool_call": default}, headless_ask="block", extensions={name: own}))
+    assert [row[1:4] for row in short(rows) if not row[0]] == [
+        ("", "headless_ask", "block"),
+        ("assistant_message", "stream", "hold"),
+        ("tool_call", "on_failure", "block"),
+        ("tool_call", "deadline_s", 4),
+    ]
 
 
 def test_how_it_takes_part_counts_for_the_tools_it_guards_too():
