@@ -130,7 +130,7 @@ class Health:
             if number is not None:
                 instance.declarations.reject(number, f"{registration.kind.value} {number}", exc)
             else:
-                instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, str(exc))
+                instance.session.registrar.refuse_registration(instance, registration, str(exc))
         else:
             if number is not None:
                 instance.declarations.restored(number, accepted.handle)

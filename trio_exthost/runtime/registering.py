@@ -12,7 +12,7 @@ from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import PayloadError, RegistrationRefused
 from trio_exthost.runtime.declarations import DeclarationFrame
 from trio_exthost.runtime.lifecycle import State
-from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame
+from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame, kind_of, tell_refused
 from trio_exthost.wire.effects_from_extension import Register, Update
 
 if TYPE_CHECKING:
@@ -54,15 +54,14 @@ class Registering:
         if instance.successor is not None:
             self._refuse(frame, instance.successor)
         elif not self._has_room(frame):
-            message = f"its registrations have more than {instance.limits.registration_bytes} bytes"
-            instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, message)
+            self._no_room(frame, f"its registrations have more than {instance.limits.registration_bytes} bytes")
         elif not self._is_staging():
             self._apply(frame)
         elif len(self._staged) < instance.limits.registrations:
             self._staged.append(frame)
         else:
-            message = f"it stages more than {instance.limits.registrations} registrations while it is {instance.state}"
-            instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, message)
+            most = instance.limits.registrations
+            self._no_room(frame, f"it stages more than {most} registrations while it is {instance.state}")
 
     def _is_staging(self) -> bool:
         instance = self._instance
@@ -85,14 +84,30 @@ class Registering:
             self._staged_bytes += size
         return True
 
+    def _no_room(self, frame: AnyRegistration, why: str) -> None:
+        instance = self._instance
+        if isinstance(frame, Register | Update):
+            self._reject(frame, RegistrationRefused(why, code="resource_limit", extension=instance.name))
+            return
+        instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, why)
+        self._tell_refused(frame, why)
+
     def _refuse(self, frame: AnyRegistration, successor: Instance) -> None:
         """A successor has taken over: nothing that this one registers would ever be asked."""
         instance, why = self._instance, f"process {successor.pid_was} has taken over from it"
         if isinstance(frame, Register | Update):
-            error = RegistrationRefused(why, code="conflict", extension=instance.name)
-            instance.declarations.reject(frame.registration_id, f"registration {frame.registration_id}", error)
-        else:
-            instance.report(Code.REGISTRATION_REFUSED, Severity.INFO, f"a registration is refused: {why}")
+            self._reject(frame, RegistrationRefused(why, code="conflict", extension=instance.name))
+            return
+        instance.report(Code.REGISTRATION_REFUSED, Severity.INFO, f"a registration is refused: {why}")
+        self._tell_refused(frame, why)
+
+    def _tell_refused(self, frame: AnyRegistration, why: str) -> None:
+        if isinstance(frame, ZOT_REGISTRATIONS):
+            tell_refused(self._instance, kind_of(frame.TYPE), getattr(frame, "name", ""), why)
+
+    def _reject(self, frame: Register | Update, error: RegistrationRefused) -> None:
+        number = frame.registration_id
+        self._instance.declarations.reject(number, f"registration {number}", error)
 
     def take_staged(self) -> list[AnyRegistration]:
         """What is staged, in its order, for who deals with it in another way than `apply_staged`."""

@@ -14,13 +14,13 @@ import msgspec
 
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.effects import EffectKind, EffectOwner, Registration, Scope, ScopeBinding
-from trio_exthost.errors import LedgerError
+from trio_exthost.errors import LedgerError, PayloadError
 from trio_exthost.hooks import INTERCEPT_POINTS
 from trio_exthost.runtime.commands import ZotCommand
 from trio_exthost.runtime.extension_tools import ZotTool
 from trio_exthost.runtime.places import check_place
 from trio_exthost.runtime.views import Entry
-from trio_exthost.wire import from_extension
+from trio_exthost.wire import from_extension, to_extension
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -30,6 +30,10 @@ RegistrationFrame = from_extension.RegisterCommand | from_extension.RegisterTool
 ZOT_REGISTRATIONS = (from_extension.RegisterCommand, from_extension.RegisterTool, from_extension.Subscribe)
 EXPOSURES = ("", "direct", "codemode", "deferred", "model-only")
 MAX_SCHEMA_BYTES = 256 * 1024
+_NAME = 256
+"""Characters of a refused name that its owner is told."""
+_MESSAGE = 4000
+"""Characters of the reason that it is told, as many as a diagnostic has."""
 _TOLD_POINTS = 16
 """Of one frame's points that there are not, those that are told one by one: a frame has room for a million."""
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -56,7 +60,9 @@ class Registrar:
         owner = owner_of(instance)
         for registration in self.registrations(instance, frame):
             if instance.registrations >= instance.limits.registrations:
-                self.refuse(instance, f"it already holds {instance.registrations} registrations")
+                self.refuse_registration(
+                    instance, registration, f"it already holds {instance.registrations} registrations"
+                )
                 return
             try:
                 check_place(session, owner, binding, registration)
@@ -64,13 +70,18 @@ class Registrar:
                 if registration.kind is EffectKind.INTERCEPTION:
                     session.guards.registered(instance.name, registration.value.descriptor)
             except LedgerError as exc:
-                self.refuse(instance, str(exc))
+                self.refuse_registration(instance, registration, str(exc))
             else:
                 instance.registrations += 1
 
-    def refuse(self, instance: Instance, why: str) -> None:
-        """Tell that a registration was refused, and why."""
+    def refuse(self, instance: Instance, kind: EffectKind, name: str, why: str) -> None:
+        """Tell that something was not registered, and why: the diagnostics, its row, and the extension if it wants to know."""
         instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, why)
+        tell_refused(instance, kind, name, why)
+
+    def refuse_registration(self, instance: Instance, registration: Registration, why: str) -> None:
+        """The same, of something that could be read."""
+        self.refuse(instance, registration.kind, name_of(registration), why)
 
     def registrations(self, instance: Instance, frame: RegistrationFrame) -> Iterator[Registration]:
         """What a frame registers, in its order; what can be told to be wrong without the ledger is refused and left out."""
@@ -84,7 +95,7 @@ class Registrar:
             kind, key, problem = EffectKind.COMMAND, frame.name.casefold(), command_problem(frame)
             offer = ZotCommand(frame)
         if problem:
-            self.refuse(instance, f"{kind.value} {frame.name!r} is refused: {problem}")
+            self.refuse(instance, kind, frame.name, f"{kind.value} {frame.name!r} is refused: {problem}")
         else:
             yield self._registration(kind, key, Entry(instance, offer))
 
@@ -104,13 +115,38 @@ class Registrar:
                     yield self._registration(kind, key, Entry(instance, event))
         points = ", ".join(INTERCEPT_POINTS)
         for event in unknown[:_TOLD_POINTS]:
-            self.refuse(instance, f"interception of {event!r:.80} is refused: the points are {points}")
+            why = f"interception of {event!r:.80} is refused: the points are {points}"
+            self.refuse(instance, EffectKind.INTERCEPTION, event, why)
         if len(unknown) > _TOLD_POINTS:
             more = len(unknown) - _TOLD_POINTS
-            self.refuse(instance, f"interception of {more} more is refused: the points are {points}")
+            why = f"interception of {more} more is refused: the points are {points}"
+            self.refuse(instance, EffectKind.INTERCEPTION, "", why)
 
     def _registration(self, kind: EffectKind, key: str, value: Entry) -> Registration:
         return Registration(kind, key, value, self._session.next_sequence())
+
+
+def kind_of(frame_type: str | None) -> EffectKind:
+    """What a frame of this type registers."""
+    if frame_type == from_extension.RegisterTool.TYPE:
+        return EffectKind.TOOL
+    return EffectKind.COMMAND if frame_type == from_extension.RegisterCommand.TYPE else EffectKind.SUBSCRIPTION
+
+
+def name_of(registration: Registration) -> str:
+    """What the extension called it."""
+    offer = registration.value.descriptor
+    return offer if isinstance(offer, str) else str(offer.frame.name)
+
+
+def tell_refused(instance: Instance, kind: EffectKind, name: str, why: str) -> None:
+    """Send `register_rejected` to an extension that asked for it in its `hello`; to others nothing."""
+    if to_extension.RegisterRejected.TYPE not in instance.capabilities:
+        return
+    try:
+        instance.post(to_extension.RegisterRejected(kind.value, name[:_NAME], why[:_MESSAGE]))
+    except PayloadError as exc:
+        instance.cannot_answer("a registration", exc)
 
 
 def command_problem(frame: from_extension.RegisterCommand) -> str:

@@ -77,12 +77,12 @@ class Succession:
                     continue
                 self._listening.add((registration.kind, registration.key))
             if new.registrations >= new.limits.registrations:
-                registrar.refuse(new, f"it already holds {new.registrations} registrations")
+                registrar.refuse_registration(new, registration, f"it already holds {new.registrations} registrations")
                 return
             try:
                 check_place(self._session, new.owner, binding, registration)
             except LedgerError as exc:
-                registrar.refuse(new, str(exc))
+                registrar.refuse_registration(new, registration, str(exc))
             else:
                 new.registrations += 1
                 self._planned.append(_Planned(binding, registration))
@@ -157,7 +157,7 @@ class Succession:
         new, number = self._new, planned.number
         if number is None:
             new.registrations -= 1
-            self._session.registrar.refuse(new, str(error))
+            self._session.registrar.refuse_registration(new, planned.registration, str(error))
         else:
             new.declarations.release(number)
             new.declarations.reject(number, f"{planned.registration.kind.value} {number}", error)

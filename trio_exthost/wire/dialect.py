@@ -71,7 +71,9 @@ _REPLIES = MappingProxyType(
 _WHILE_STOPPING = frozenset({*_REPLIES, "call_tool_cancel", "notify", "clear_notes", "panel_close", "shutdown_ack"})
 _AFTER_HELLO = frozenset(_IN) - {"hello"}
 _SENT_AFTER_HELLO = frozenset(_OUT)
-_SENT_WHILE_STOPPING = frozenset({"event", "tool_cancel", "tool_result", "panel_close", "shutdown"})
+_SENT_WHILE_STOPPING = frozenset(
+    {"event", "tool_cancel", "tool_result", "panel_close", "register_rejected", "shutdown"}
+)
 
 _ZOT_ALONE = Dialect(
     name="zot",
@@ -119,7 +121,7 @@ _ZOT_ALONE = Dialect(
         "subagent_stop",
     ),
     interceptions=("tool_call", "turn_start", "assistant_message", "before_agent_start"),
-    capabilities=("commands", "tools", "events", "panels", "tool_cancel", "call_tool"),
+    capabilities=("commands", "tools", "events", "panels", "tool_cancel", "call_tool", "register_rejected"),
     upgrades=MappingProxyType({}),
 )
 

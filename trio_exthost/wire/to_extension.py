@@ -151,6 +151,22 @@ class Shutdown:
     TYPE: ClassVar[str] = "shutdown"
 
 
+@attrs.frozen
+class RegisterRejected:
+    """A registration of zot's kind is refused, and counts for nothing. Only to those that named `register_rejected`.
+
+    zot itself has no such frame, so nobody is sent one that has not asked for it.
+    """
+
+    TYPE: ClassVar[str] = "register_rejected"
+    kind: str = attrs.field(metadata=ALWAYS)
+    """`tool`, `command`, `subscription` or `interception`."""
+    name: str = attrs.field(default="", metadata=ALWAYS)
+    """Of what was to be registered, its first 256 characters; empty where the frame could not be read, or had no room."""
+    message: str = attrs.field(default="", metadata=ALWAYS)
+    """Why, and who has the name."""
+
+
 ZotFrame = (
     HelloAck
     | CommandInvoked
@@ -163,6 +179,7 @@ ZotFrame = (
     | PanelResize
     | PanelClose
     | Shutdown
+    | RegisterRejected
 )
 Frame = ZotFrame | EffectsFrame
 """Any frame the host sends, in whichever dialect."""
@@ -193,6 +210,7 @@ __all__ = [
     "PanelClose",
     "PanelKey",
     "PanelResize",
+    "RegisterRejected",
     "Registered",
     "Rejected",
     "Shutdown",
