@@ -125,6 +125,18 @@ def test_line_as_long_as_one_may_be_is_written_whole():
     assert Decision.from_line(sized(spare - 1).to_line()).steps[0].diff == Diff(left_out=1)
 
 
+def test_line_as_long_as_one_may_be_without_its_diffs_keeps_all_steps():
+    def sized(spare):
+        named = DecisionStep(extension="e" * (LINE_BYTES - spare), kind=StepKind.REWROTE, diff=diff(1, 2))
+        return attrs.evolve(GOOD, steps=(named, *GOOD.steps * STEPS))
+
+    spare = len(sized(LINE_BYTES - 1).to_line()) - 1
+    spare -= len(b'"changes":[{"path":[],"kind":"changed","before":1,"after":2}]') - len(b'"left_out":1')
+    assert len(sized(spare).to_line()) == LINE_BYTES
+    assert len(Decision.from_line(sized(spare).to_line()).steps) == STEPS + 1
+    assert len(Decision.from_line(sized(spare - 1).to_line()).steps) == STEPS
+
+
 def test_what_is_no_number_of_json_is_not_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
         attrs.evolve(GOOD, seconds=math.nan).to_line()
