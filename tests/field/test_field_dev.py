@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -22,17 +23,40 @@ def save_by_deleting(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def save_by_deleting_long_before(path: Path, text: str) -> None:
+    path.unlink()
+    time.sleep(0.4)  # longer than what ends a burst: the file is missing when one looks
+    path.write_text(text)
+
+
 def test_c76_every_way_of_saving_ends_with_the_last_text_and_no_missing_file(tmp_path: Path, folder: Path) -> None:
     main = folder / "main.py"
-    ways = (save_by_truncating, save_by_renaming, save_by_making_anew, save_by_deleting)
+    ways = (
+        save_by_truncating,
+        save_by_renaming,
+        save_by_making_anew,
+        save_by_deleting,
+        save_by_deleting_long_before,
+    )
     with developing(tmp_path / "home", folder) as running:
         said = "one"
         assert running.says() == "one first"
-        for way, word in zip(ways, ("two", "three", "four", "five"), strict=True):
+        for way, word in zip(ways, ("two", "three", "four", "five", "six"), strict=True):
             way(main, main.read_text().replace(said, word))
             said = word
             assert running.says() == f"{word} first"
-        assert all(told["failed"] == [] for told in running.seen if told["what"] == "reloaded")
+        reloads = [told for told in running.seen if told["what"] == "reloaded"]
+        assert [told["failed"] for told in reloads] == [[]] * len(ways), "one each, and none that fails"
+
+
+def test_c76_what_is_deleted_for_good_fails_and_is_told(tmp_path: Path, folder: Path) -> None:
+    with developing(tmp_path / "home", folder) as running:
+        assert running.says() == "one first"
+        (folder / "helper.py").unlink()
+        (failure,) = running.next("reloaded")["failed"]
+        assert "No module named 'helper'" in failure["reason"]
+        (folder / "helper.py").write_text("WORD = 'back'\n")
+        assert running.says() == "one back"
 
 
 def test_c76_200_saves_are_a_burst_and_only_its_end_counts(tmp_path: Path, folder: Path) -> None:
@@ -63,11 +87,17 @@ def test_c76_a_half_written_manifest_leaves_the_old_one_until_it_is_whole(tmp_pa
 
 
 OWN = """
+import threading, time
+def write(path):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    for number in range(1000):
+        with open(path, "a") as file:
+            file.write("more")
+        if number == 50 and path == "state.json":
+            send(type="ready")
+        time.sleep(0.01)
 for each in ("__pycache__/x", ".venv/y", "node_modules/z.js", "state.json"):
-    os.makedirs(os.path.dirname(each) or ".", exist_ok=True)
-    for _ in range(50):
-        open(each, "a").write("more")
-send(type="ready")
+    threading.Thread(target=write, args=(each,), daemon=True).start()
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -27,7 +28,9 @@ from trio_exthost.runtime.session import Session
 from trio_exthost.runtime.toolcall import ToolCall
 
 QUIET_S = 0.3
-"""A burst of changes is over after so long without one. Editors that delete and write anew take less."""
+"""A burst of changes is over after so long without one."""
+BACK_S = 1.0
+"""What was deleted is waited for so long: editors and build tools that delete a file often write it anew."""
 LONGEST_S = 10.0
 """A burst that does not end is acted on after so long."""
 WINDOW_S = 60.0
@@ -113,7 +116,7 @@ class Development:
     async def _reload_once(self, session: Session) -> None:
         """Wait for a change, and reload."""
         view = self._view
-        paths = await self._changes.wait()
+        paths = await self._until_back(await self._changes.wait())
         pause_s = self._rate.wait_s(trio.current_time())
         if pause_s:
             view.paused(pause_s, self._rate.most, self._rate.window_s)
@@ -135,6 +138,13 @@ class Development:
         view.reloaded(report, trio.current_time() - begun)
         if report.added or report.restarted:
             self._wanted.set()
+
+    async def _until_back(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """Wait a moment for those of these files that are gone; with all that has changed meanwhile."""
+        with trio.move_on_after(BACK_S):
+            while _some_gone(paths):
+                paths = tuple(sorted({*paths, *(await self._changes.wait())}))
+        return tuple(sorted({*paths, *self._changes.take()}))
 
     async def _reload(self, session: Session) -> ReloadReport:
         return await session.reload(when="now" if self._options.is_now else "idle")
@@ -224,6 +234,10 @@ def dev_command(
         shutil.rmtree(folder, ignore_errors=True)
     if view.broken is not None:
         raise view.broken
+
+
+def _some_gone(paths: Iterable[str]) -> bool:
+    return not all(os.path.lexists(path) for path in paths)
 
 
 def _only(exc: BaseException) -> BaseException:
