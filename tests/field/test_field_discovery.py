@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import trio
@@ -88,6 +89,7 @@ def test_c27_linked_folders_are_extensions_and_broken_links_are_rows(tmp_path) -
         assert "is a broken link" in rows[name]["reason"]
         assert why in rows[name]["reason"]
     assert run(home, "check", str(root / "good")).returncode == 0
+    assert "registering -> ready" in run(home, "logs", "good").stdout
 
 
 async def test_c27_a_linked_folder_is_loaded(tmp_path) -> None:
@@ -103,13 +105,17 @@ async def test_c27_a_linked_folder_is_loaded(tmp_path) -> None:
         await assert_good_answers(session)
 
 
-FINE = '{"name": "NAME", "exec": "true"}'
+FINE = json.dumps({"name": "NAME", "exec": sys.executable, "args": ["main.py"]})
+GREETS = 'print(\'{"type": "hello", "name": "a"}\\n{"type": "ready"}\', flush=True); import sys; list(sys.stdin)'
 MANIFESTS = {
     "bom": ("\ufeff" + FINE, ""),
     "crlf": (FINE.replace(" ", "\r\n"), ""),
     "utf16": (FINE.encode("utf-16"), "line 1, column 1: this is UTF-16"),
     "comment": ('{"name": "NAME",\n // why\n "exec": "true"}', "line 2, column 2: comments are not allowed"),
-    "comma": ('{"name": "NAME",\n "exec": "true",\n}', "a comma before the closing bracket is not allowed"),
+    "comma": (
+        '{"name": "NAME",\n "exec": "true",\n}',
+        "line 3, column 1: a comma before the closing bracket is not allowed",
+    ),
     "empty": ("", "the file is empty"),
     "array": ("[]", "must be an object, not an array"),
     "twice": ('{"name": "NAME", "exec": "true", "exec": "false"}', '$.exec: the key "exec" stands twice'),
@@ -124,13 +130,17 @@ def test_c31_a_byte_order_mark_and_crlf_are_accepted_and_all_else_has_its_place_
         folder.mkdir(parents=True)
         data = text if isinstance(text, bytes) else text.replace("NAME", name).encode()
         (folder / "extension.json").write_bytes(data)
+        (folder / "main.py").write_text(GREETS)
     rows = {each["name"]: each for each in json.loads(run(home, "list", "--json").stdout)["extensions"]}
     assert rows.keys() == MANIFESTS.keys()
     for name, (_, why) in MANIFESTS.items():
         assert rows[name]["status"] == ("rejected" if why else "effective")
         assert why in rows[name]["reason"]
         assert (f"{name}/extension.json" in rows[name]["reason"]) == bool(why)
-        assert run(home, "check", rows[name]["directory"]).returncode == 1  # `true` greets nobody
+        checked = run(home, "check", rows[name]["directory"], "--json")
+        assert checked.returncode == (1 if why else 0), "what is listed as fine is loaded, and nothing else"
+        if why:
+            assert why in json.loads(checked.stdout)["error"]["message"]
 
 
 def test_c32_a_misspelt_key_is_told_with_the_one_that_is_meant(tmp_path) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import trio
-from cli.running import run
+from cli.running import extension, run
 from field.helpers_a import ASK, SOON, endless_line
 from runtime.fakes import Client
 from runtime.real.programs import (
@@ -46,6 +46,15 @@ async def test_c01_unicode_line_breaks_in_a_string_end_no_frame(tmp_path) -> Non
         assert text_of(await session.call_tool("last", {"text": BREAKS})) == BREAKS * 2
         assert ("notify", "echo", "info", BREAKS) in client.told
         assert codes_of(host, "echo") == []
+
+
+def test_c01_a_line_of_the_log_ends_at_a_line_feed_only(tmp_path) -> None:
+    folder = extension(tmp_path / "says", f"os.write(2, {BREAKS!r}.encode() + b'\\nnext\\n')")
+    run(tmp_path / "home", "check", str(folder))
+    kept = (tmp_path / "home" / "logs" / "says.log").read_bytes()
+    assert f"\n{BREAKS}\nnext\n".encode() in kept
+    shown = run(tmp_path / "home", "logs", "says").stdout.split("\n")
+    assert r"a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\rh" in shown
 
 
 LONG = """
@@ -111,9 +120,9 @@ async def test_c05_a_banner_before_hello_goes_to_the_log_and_text_glued_to_a_fra
 
 NAN = """
 events = 0
-greet(events=["tick"], tools=["t"])
+greet(events=["tick"], tools=["t"], commands=["x"], intercept=["tool_call"])
 for frame in frames():
-    if frame["type"] == "event":
+    if frame["type"] in ("event", "command_invoked", "event_intercept"):
         events += 1
     elif frame["type"] == "tool_call" and frame["args"]:
         put(b'{"type":"tool_result","id":"%s","content":[],"structured_content":{"v":%s}}\\n'
@@ -133,7 +142,12 @@ async def test_c06_nan_is_refused_in_both_directions(tmp_path) -> None:
             assert isinstance(caught.value, ValueError)
             with pytest.raises(MalformedReply, match=word):
                 await session.call_tool("t", {"v": word})
-            assert text_of(await session.call_tool("t", {})) == "0", "nothing of that event was written"
+            for asks in (session.call_tool("t", {"v": float(word)}), session.run_command("x", {"v": float(word)})):
+                with pytest.raises(PayloadError, match=r"\$.*v: .* is not JSON"):
+                    await asks
+            with pytest.raises(PayloadError, match=r"\$.*v: .* is not JSON"):
+                await session.intercept("tool_call", ASK | {"tool_args": {"v": float(word)}})
+            assert text_of(await session.call_tool("t", {})) == "0", "nothing of all that was written"
 
 
 WRONG_IDS = {

@@ -33,7 +33,7 @@ def err(data):
     while data: data = data[os.write(2, data):]
 def flood():
     err(b"x" * (10 << 20) + b"\\n")
-    for _ in range(15): err(os.urandom(1 << 20))
+    for _ in range(40): err(os.urandom(1 << 20))
     err(b"\\nthe last line\\n")
 flood()
 serve(lambda f: (flood(), result(f["id"], "ok")), tools=["t"])

@@ -99,7 +99,8 @@ async def test_c20_all_start_at_the_same_time_and_late_ones_join(tmp_path) -> No
 
 async def test_c24_exec_is_of_the_extensions_folder_and_so_is_the_working_directory(tmp_path, monkeypatch) -> None:
     place = Place(tmp_path)
-    say = "serve(lambda f: result(f['id'], os.getcwd()), tools=['cwd'])"
+    say = "greet(tools=['cwd'])\nack, call = (next(frames(each)) for each in ('hello_ack', 'tool_call'))\n"
+    say += "result(call['id'], json.dumps([os.getcwd(), ack['extension_dir'], ack['cwd']]))\nlist(frames())"
     directory = place.add("b", say)
     script(
         directory,
@@ -114,7 +115,8 @@ async def test_c24_exec_is_of_the_extensions_folder_and_so_is_the_working_direct
     monkeypatch.chdir(decoy)
     monkeypatch.setenv("PATH", ".:" + os.environ["PATH"])
     async with running(place) as (_host, session):
-        assert text_of(await session.call_tool("cwd", {})) == str(directory)
+        told = json.loads(text_of(await session.call_tool("cwd", {})))
+        assert told == [str(directory), str(directory), str(tmp_path)], "its own, where it is, and the project's"
         error = failed(session, "outside")
         assert error.code == "exec_outside"
         assert "'../b/run' is outside the extension's directory" in str(error)

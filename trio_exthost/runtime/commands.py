@@ -10,13 +10,14 @@ import msgspec
 import trio
 
 from trio_exthost.effects import Command, EffectKind, EffectRecord, read_command_answer
-from trio_exthost.errors import CallError, InvalidArguments, MalformedReply, UnknownCommand
+from trio_exthost.errors import CallError, InvalidArguments, MalformedReply, PayloadError, UnknownCommand
 from trio_exthost.runtime.calls import Request, call, outcome_of
 from trio_exthost.runtime.invocation import where
 from trio_exthost.runtime.invoking import Invoked, invoke
 from trio_exthost.runtime.outcomes import CommandOutcome, OpenPanel, outcome_from, outcome_of_answer
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.wire import from_extension, to_extension
+from trio_exthost.wire.payload import find_fault
 
 if TYPE_CHECKING:
     from trio_exthost.runtime.instance import Instance
@@ -73,7 +74,7 @@ class ZotCommand:
         del run
         instance: Instance = record.registration.value.instance
         name = self.frame.name  # the registered spelling: extensions compare it as it stands
-        text = arguments.strip() if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        text = _as_text(arguments, instance, name)
 
         def accept(frame: from_extension.CommandResponse) -> CommandOutcome:
             # The panel is open before the answer is: frames that follow in the stream may render it.
@@ -145,6 +146,16 @@ class EffectCommand:
             Patience(instance.deadlines.command_s),
         )
         return outcome
+
+
+def _as_text(arguments: Arguments, instance: Instance, name: str) -> str:
+    """Arguments as the rest of a line: a text as it is, without the space around it; anything else as JSON."""
+    if isinstance(arguments, str):
+        return arguments.strip()
+    # The encoder would write NaN as null, and raise what does not say where it stands.
+    if fault := find_fault(arguments, instance.limits.json_depth):
+        raise PayloadError(f"arguments of command {name!r}: {fault}", extension=instance.name)
+    return msgspec.json.encode(arguments).decode()
 
 
 def _parsed(arguments: Arguments, extension: str, name: str) -> Any:

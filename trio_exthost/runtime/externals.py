@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
+import trio
+
 from trio_exthost.effects import EffectKind, EffectRecord
 from trio_exthost.errors import RegistrationRefused
 from trio_exthost.runtime.models import ModelCatalogue, ProvidedModel
@@ -74,7 +76,10 @@ class Externals:
             for model in models:
                 self._catalogue.register(model)
                 added.append(model)
-        except Exception as exc:  # the embedder's code may raise anything, and nothing may be left half added
+        except (
+            Exception,
+            trio.Cancelled,
+        ) as exc:  # the embedder's code may raise anything; nothing may be left half added
             self._remove(added)
             self._on_failure(f"the catalogue of models refused {model.provider}/{model.model}: {exc!r}")
             raise _refused(
@@ -86,7 +91,7 @@ class Externals:
         for model in reversed(models):
             try:
                 self._catalogue.unregister(model.provider, model.model)
-            except Exception as exc:  # noqa: BLE001 - the embedder's code; the others must go all the same
+            except (Exception, trio.Cancelled) as exc:  # noqa: BLE001 - the embedder's code; the others must go all the same
                 self._on_failure(f"the catalogue of models did not take out {model.provider}/{model.model}: {exc!r}")
 
 

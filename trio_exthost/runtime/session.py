@@ -397,7 +397,7 @@ class Session(SessionLoading, SessionOffers, SessionPoints):
             return False
         try:
             method(self, *arguments)
-        except Exception as exc:  # noqa: BLE001 - the embedder's code; a fault in it must not end an extension
+        except (Exception, trio.Cancelled) as exc:  # noqa: BLE001 - the embedder's; its fault must not end an extension
             self.host.report(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.{callback} raised {exc!r}")
             return False
         return True
@@ -408,7 +408,7 @@ class Session(SessionLoading, SessionOffers, SessionPoints):
         try:
             if tell is not None:
                 tell(self, diagnostic)
-        except Exception as exc:  # noqa: BLE001 - as in tell_client
+        except (Exception, trio.Cancelled) as exc:  # noqa: BLE001 - as in tell_client
             self.host.diagnostics.add(
                 Diagnostic(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.diagnostic raised {exc!r}")
             )
