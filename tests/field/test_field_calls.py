@@ -11,7 +11,7 @@ from field.helpers_b import bash, named, offers, say
 from runtime.fakes import Guest, world
 from runtime.real.programs import SLACK_S, Place, codes_of, row_of, running, text_of, until_state
 
-from trio_exthost import CallTimedOut, Deadlines, UnknownTool
+from trio_exthost import CallTimedOut, Deadlines, Limits, UnknownTool
 
 OBJECT = {"type": "object"}
 
@@ -71,8 +71,8 @@ async def test_c53_the_id_of_another_extensions_call_is_refused_and_none_comes_t
 
 
 STUBBORN = {
-    "cancels": "",
-    "ignores cancel": "wait_for('go')",
+    "cancels": "if frame['type'] == 'tool_cancel': result(frame['id'], 'late')",
+    "ignores cancel": "wait_for('go'); result(frame['id'], 'late')",
     "does not read": "os.close(0); hang()",
 }
 
@@ -86,12 +86,14 @@ async def test_c59_a_cancelled_call_frees_its_caller_at_once_and_the_extension_i
             "send(type='register_tool', name='t', schema={'type': 'object'})",
             "send(type='ready')",
             "for frame in frames('tool_call', 'tool_cancel'):",
+            "    if frame.get('args'): result(frame['id'], 'mine'); continue",
             "    open('../' + frame['type'] + frame['id'], 'w').close()",
-            f"    {STUBBORN[way] or 'pass'}",
+            f"    if frame['type'] == 'tool_call' or {way == 'cancels'}:",
+            f"        {STUBBORN[way]}",
         )
     )
     place.add("a", source)
-    async with running(place) as (_host, session):
+    async with running(place, limits=Limits(pending_calls=1)) as (host, session):
         with trio.fail_after(1 + SLACK_S):
             with trio.CancelScope() as scope:
                 async with trio.open_nursery() as nursery:
@@ -102,6 +104,9 @@ async def test_c59_a_cancelled_call_frees_its_caller_at_once_and_the_extension_i
             if way == "cancels":
                 await until_file(tmp_path, "tool_cancel*")
         place.signal("go")
+        if way != "does not read":
+            assert text_of(await session.call_tool("t", {"whose": "mine"})) == "mine", "its slot is free"
+            assert codes_of(host, "a") == ["reply_late"], "what it said too late is nobody's"
 
 
 async def until_file(path: Any, pattern: str) -> None:

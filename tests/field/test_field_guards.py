@@ -30,6 +30,7 @@ async def test_c54_a_stopped_guard_takes_its_deadline_and_three_take_the_chains(
             verdict = await session.intercept("tool_call", ASK)
         kinds = [step.kind for step in verdict.steps]
         assert kinds == [StepKind.TIMED_OUT] * 3
+        assert verdict.steps[-1].reason == "was not asked: the chain's time is used up"
         assert verdict.outcome is Outcome.ALLOW
 
 
@@ -148,14 +149,23 @@ async def test_c58_the_chain_gives_the_same_result_whatever_the_delays(tmp_path,
         rng = random.Random(seed)
         executed: list[Any] = []
         async with world(tmp_path) as (around, host):
+            around.add("told", late(told, rng.random()))
             for name, answer in (("a", first), ("b", lambda _frame: {}), ("c", last)):
                 around.add(name, late(asked(answer, after=rng.random()), rng.random()))
             async with host.open_session("s", tools=[bash(executed)]) as session:
                 await session.load_all()
                 verdict, _ = await execute(session, command="ls")
+                await trio.testing.wait_all_tasks_blocked()
+                proposed, *_ = [each for each in around.guests["told"].received if each.get("event") == "tool_call"]
+        assert proposed["tool_args"] == {"command": "ls"}, "the event is about what the model proposed"
         assert executed == [{"command": "c(a(ls))"}]
         assert verdict.original["tool_args"] == {"command": "ls"}
         assert [step.extension for step in verdict.steps if step.kind is StepKind.REWROTE] == ["a", "c"]
+
+
+async def told(guest: Guest) -> None:
+    guest.greet(events=["tool_call"])
+    await guest.until_shutdown()
 
 
 def late(program: Any, seconds: float) -> Any:
