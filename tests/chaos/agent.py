@@ -9,15 +9,18 @@ from typing import Any
 
 import attrs
 import trio
-from chaos.plan import DEADLINES, GUESTS, WITNESS, Plan, chance
-from chaos.watch import Tally, Watch
+from chaos.plan import DEADLINES, GUESTS, SECOND, WITNESS, Plan, chance
+from chaos.tally import Tally
+from chaos.watch import Watch
 from effects.ledger_invariants import check_invariants
 
 from trio_exthost import (
     AgentRef,
     BranchTarget,
+    CallError,
     ModelRef,
     Outcome,
+    Panel,
     Run,
     Session,
     Success,
@@ -144,10 +147,11 @@ class User(Worker):
     async def _tool_call(self, run: Run) -> ToolResult | None:
         guest = self.dice.choice(GUESTS)
         name = self.dice.choice(("vault", "vault", "bash", "slow", "shared", f"t-{guest}", f"e-{guest}", "t-witness"))
-        arguments = {"deny": True} if self.dice.random() < 0.3 else {}
-        async with run.tool_call(f"call-{self.number()}", name, arguments) as call:
+        number, is_denied = self.number(), self.dice.random() < 0.3
+        arguments = {"n": number, "deny": True} if is_denied else {"n": number}
+        async with run.tool_call(f"call-{number}", name, arguments) as call:
             self.stage.watch.check_verdict(call.verdict)
-            if arguments and call.verdict.outcome is not Outcome.BLOCK:
+            if is_denied and call.verdict.outcome is not Outcome.BLOCK:
                 self.stage.watch.fault(f"not blocked: {call.verdict.explain()}")
             if call.verdict.outcome is Outcome.ASK or self.dice.random() < 0.1:
                 await call.confirm()
@@ -155,20 +159,41 @@ class User(Worker):
                 result = await call.execute()
                 if call.verdict.blocked and (call.executed or not result.is_error):
                     self.stage.watch.fault(f"{name} was run in spite of {call.verdict.explain()}")
-                self._remember(result.structured_content if not result.is_error else None)
+                self._took(number, result)
                 return result
         return None
+
+    def _took(self, number: int, result: ToolResult) -> None:
+        """A result is that of its own call, the first that was given; a call that cannot have begun never does."""
+        words = result.text.split()
+        if result.text == SECOND or (words[:1] == ["done"] and words[1:] not in ([], [str(number)])):
+            self.stage.watch.fault(f"call {number} has the result {result.text!r}")
+        if not result.may_have_run:
+            self.stage.watch.never_begun[number] = result.text
+        self._remember(result.structured_content if not result.is_error else None)
 
     def _remember(self, data: Any) -> None:
         """An answer that stores is on the disk before the caller has it."""
         if isinstance(data, dict) and data.get("stored"):
             self.stage.stored.add(data["stored"])
+            self.stage.watch.check_stored(self.session.id, data["stored"])
 
     async def call(self) -> None:
         guest = self.dice.choice(GUESTS)
         name = self.dice.choice((f"t-{guest}", f"t-{guest}", f"e-{guest}", "bash", "slow", "t-witness"))
-        result = await self.use("call_tool", CALL_S + COMMIT_S, lambda: self.session.call_tool(name, {}))
-        self._remember(result.structured_content if result is not None and not result.is_error else None)
+        number = self.number()
+
+        async def ask() -> ToolResult:
+            try:
+                return await self.session.call_tool(name, {"n": number})
+            except CallError as exc:
+                if not exc.may_have_run:
+                    self.stage.watch.never_begun[number] = str(exc)
+                raise
+
+        result = await self.use("call_tool", CALL_S + COMMIT_S, ask)
+        if result is not None:
+            self._took(number, result)
 
     async def command(self) -> None:
         guest = self.dice.choice(GUESTS)
@@ -182,7 +207,11 @@ class User(Worker):
     async def panel(self) -> None:
         panel = self.session.panels.find(f"p{self.dice.randint(0, 9)}")
         if panel is not None:
-            self.dice.choice((lambda: panel.key("down"), lambda: panel.resize(80, 24), panel.close))()
+            self.dice.choice((lambda: panel.key("down"), lambda: panel.resize(80, 24), lambda: self._close(panel)))()
+
+    def _close(self, panel: Panel) -> None:
+        self.stage.watch.screens[self.session.id].discard(panel.spec.id)
+        panel.close()
 
     async def gates(self) -> None:
         model = ModelRef("acme", self.dice.choice(("small", "large")))
@@ -214,67 +243,3 @@ class User(Worker):
         if follow_up is not None:
             with self.session.open_run(follow_up=follow_up) as run:
                 await self._begin(run)
-
-
-class Operator(Worker):
-    """Reloads, unloads, loads and changes extensions."""
-
-    acts = ("reload", "reload_one", "reload_one", "unload", "load", "load_all", "wait")
-
-    async def reload(self) -> None:
-        for name in self.dice.sample(GUESTS, 2):
-            (self.stage.directories[name] / "changed").write_text(str(self.number()))
-        when = self.dice.choice(("now", "idle"))
-        # Runs of others may be open for as long as they like: who waits for them has to give up by himself.
-        give_up = 1.5 if when == "idle" else self.dice.choice((0.3, float("inf")))
-        limit_s = DEADLINES.reload_total_s + DEADLINES.stop_total_s
-        await self.stage.tally.use("reload", limit_s, lambda: self.session.reload(when=when), give_up)
-
-    async def reload_one(self) -> None:
-        name, limit_s = self.dice.choice(GUESTS), DEADLINES.reload_total_s + DEADLINES.stop_total_s
-        grace_s = self.dice.choice((0.0, 0.2, None))
-        await self.use("reload", limit_s, lambda: self.session.reload(name, when="now", grace_s=grace_s))
-
-    async def unload(self) -> None:
-        name = self.dice.choice(GUESTS)
-        await self.use("unload", DEADLINES.stop_total_s + DEADLINES.life_cycle_s, lambda: self.session.unload(name))
-
-    async def load(self) -> None:
-        directory = self.stage.directories[self.dice.choice(GUESTS)]
-        limit_s = DEADLINES.hello_s + DEADLINES.ready_cap_s + DEADLINES.life_cycle_s + COMMIT_S
-        await self.use("load", limit_s, lambda: self.session.load(directory))
-
-    async def load_all(self) -> None:
-        await self.use("load_all", DEADLINES.ready_cap_s + DEADLINES.hello_s, self.session.load_all)
-
-    async def wait(self) -> None:
-        await trio.sleep(0.3)
-
-
-class Historian(Worker):
-    """Goes back and forth in the transcript, to which what extensions store belongs."""
-
-    acts = ("advance", "advance", "checkout", "compact", "fork", "wait")
-
-    async def advance(self) -> None:
-        name = f"entry-{self.number()}"
-        await self.use("advance", COMMIT_S, lambda: self.session.advance(name))
-        self.stage.entries.append(name)
-
-    async def checkout(self) -> None:
-        name = self.dice.choice(["", *self.stage.entries[-20:]])
-        await self.use("checkout", COMMIT_S, lambda: self.session.checkout(name))
-
-    async def compact(self) -> None:
-        await self.use("compact", COMMIT_S, self.session.compact_state)
-
-    async def fork(self) -> None:
-        if self.dice.random() < 0.2:
-            name, into = self.dice.choice(["", *self.stage.entries[-20:]]), f"{self.session.id}-{self.number()}"
-            await self.use("fork", COMMIT_S, lambda: self.session.fork(name, into))
-
-    async def wait(self) -> None:
-        await trio.sleep(0.2)
-
-
-WORKERS = (Ticker, User, User, User, Operator, Historian)

@@ -6,6 +6,7 @@ import os
 
 WAYS = ("late", "late", "twice", "unknown", "wrong_kind", "broken", "no_text", "too_long", "never", "fails", "dies",
         "wrong_fields", "progress")  # fmt: skip
+SECOND = "a second answer"
 
 
 class Answers:
@@ -17,6 +18,7 @@ class Answers:
     def answer(self, frame):
         """Answer it in one way or another."""
         guest, good = self.guest, self.right(frame)
+        self._note_begun(frame)
         share = 0.5 if "answer" in guest.families else 0.05
         if frame["type"] == "invoke":
             run = frame["envelope"].get("context", {}).get("scope", {}).get("run_id")
@@ -32,6 +34,21 @@ class Answers:
             self.give(good)
             return
         getattr(self, self.dice.choice(WAYS))(frame, good)
+
+    def _note_begun(self, frame):
+        """Tell the test which calls of tools were begun."""
+        number = self._number(frame)
+        if number is not None:
+            self.guest.note("begun", n=number)
+
+    @staticmethod
+    def _number(frame):
+        """The agent's number of this call of a tool, which the answer has to say, too; None where there is none."""
+        if frame["type"] == "tool_call":
+            return frame["args"].get("n")
+        if frame["type"] == "invoke" and frame["envelope"]["event"] == "tool":
+            return frame["envelope"]["payload"]["arguments"].get("n")
+        return None
 
     def _broker(self, invocation):
         """Read and write while it works; what it writes is stored with the answer, if that is."""
@@ -63,7 +80,7 @@ class Answers:
     def right(self, frame):
         kind, key = frame["type"], frame["id"]
         if kind == "tool_call":
-            return {"type": "tool_result", "id": key, "content": [{"type": "text", "text": "done"}]}
+            return {"type": "tool_result", "id": key, "content": [self._done(frame)]}
         if kind == "command_invoked":
             about = {"action": self.dice.choice(("display", "noop", "insert", "prompt")), "display": "d", "prompt": "p"}
             return {"type": "command_response", "id": key, "insert": "i", **about}
@@ -91,7 +108,7 @@ class Answers:
         envelope = frame["envelope"]
         event, payload = envelope["event"], envelope["payload"]
         if event in ("tool", "command"):
-            return self._worked(event)
+            return self._worked(event, frame)
         if event == "migration":
             return {"value": {"state": payload["state"]}}
         if event == "tool_call":
@@ -112,7 +129,10 @@ class Answers:
         }.get(event)
         return {"actions": replaced} if replaced is not None and self.dice.random() < 0.5 else {}
 
-    def _worked(self, event):
+    def _done(self, frame):
+        return {"type": "text", "text": f"done {self._number(frame)}"}
+
+    def _worked(self, event, frame):
         """A tool or a command of the effect dialect is done; it may have stored something."""
         stored, actions = None, []
         if "store" in self.guest.families:
@@ -120,7 +140,7 @@ class Answers:
         about = {"stored": stored, "name": self.guest.name}
         if event == "tool":
             return {
-                "value": {"content": [{"type": "text", "text": "done"}], "structured_content": about},
+                "value": {"content": [self._done(frame)], "structured_content": about},
                 "actions": actions,
             }
         return {"value": {"status": "success", "message": "done", "data": about}, "actions": actions}
@@ -132,13 +152,20 @@ class Answers:
 
     def twice(self, frame, good):
         self.give(good)
-        self.give(good)
+        second = {"content": [{"type": "text", "text": SECOND}]}
+        others = {
+            "tool_result": second,
+            "event_intercept_response": {"block": True, "reason": SECOND},
+            "invoke_result": {"value": second},
+        }
+        self.give({**good, **others.get(good["type"], {})})
 
     def unknown(self, frame, good):
         ids = ["0", "no such id"]
         if not self.guest.is_guard:  # it would say of one call what it thinks of another
             ids.append(str(int(frame["id"]) + 1))
-        self.give({**good, "id": self.dice.choice(ids)})
+        lie = {"content": [{"type": "text", "text": "a lie"}]} if good["type"] == "tool_result" else {}
+        self.give({**good, **lie, "id": self.dice.choice(ids)})
 
     def wrong_kind(self, frame, good):
         kinds = {"tool_result", "command_response", "event_intercept_response", "invoke_result"} - {good["type"]}

@@ -1,4 +1,4 @@
-"""What has to hold after a chaos run: in the host when it has come to rest, on the disk, and in the operating system."""
+"""What has to hold after a chaos run: on the disk, and in the operating system."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
-from chaos.plan import SESSIONS, STEP_S
-from effects.ledger_invariants import check_invariants
+from chaos.plan import LIMITS, SESSIONS, STEP_S
 from runtime.real.programs import descriptors
 
 from trio_exthost import Host, Session
@@ -33,34 +34,6 @@ from trio_exthost.state.sqlite import SqliteStores
 MARKER = "EXTHOST_CHAOS_RUN"
 """Names a run in the environment of each of its processes."""
 OURS = (Host, Session, Instance, Outbox, PendingCall, Run, ToolCall)
-
-
-def check_at_rest(session: Session) -> None:
-    """Everybody has stopped asking: no run, no request, no reload, nothing that was registered for one of them."""
-    assert session.runs == session.requests == {}
-    assert session.reload_pending == ()
-    assert session.asked == set()
-    assert len(session.observing.streams) == 0
-    check_invariants(session.ledger)
-    bound = [each for each in session.ledger._index.records.values() if each.binding.realm is not None]
-    assert bound == []
-
-
-def check_closed(host: Host) -> None:
-    """All sessions have ended: the host's own tables are empty, and none of its tasks is left but the shared ones."""
-    assert host.sessions == {}
-    assert host.pump.watched == 0
-    assert host.flusher.spread == []
-    assert [task.name for task in host.nursery.child_tasks] == []
-
-
-def check_ended(session: Session) -> None:
-    """Of a session that has ended."""
-    assert len(session.panels) == 0
-    assert session.loader.instances() == ()
-    assert session.loader._beside == set()
-    assert session.ledger._index.records == {}
-    check_invariants(session.ledger)
 
 
 # --- what is stored ---
@@ -117,6 +90,28 @@ def check_state(place: Path, seen: dict[str, SessionState], told: dict[str, set[
         if wrong := half(projection):
             faults.append(f"shared by {name}: {wrong}")
     return faults
+
+
+def is_stored_now(place: Path, session_id: str, event_id: str) -> bool:
+    """Whether an event is among the newest on the disk of a session that is open."""
+    path = place / "data" / "state" / "sessions" / f"{session_id}.db"
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        query = "SELECT count(*) FROM (SELECT body FROM batches ORDER BY row DESC LIMIT 300) WHERE instr(body, ?)"
+        return bool(connection.execute(query, (event_id.encode(),)).fetchone()[0])
+
+
+def check_logs(place: Path) -> list[str]:
+    """Logs are files of bounded size, and so many of each."""
+    paths = [*(place / "data" / "logs").iterdir(), *place.glob("decisions.jsonl*")]
+    kept = Counter(path.name.partition(".")[0] for path in paths)
+    faults = [f"{path.name} has {size} bytes" for path in paths if (size := path.stat().st_size) > LIMITS.log_bytes]
+    return faults + [f"{count} logs of {name}" for name, count in kept.items() if count > LIMITS.log_files]
+
+
+def check_never_begun(place: Path, never: Mapping[int, str]) -> list[str]:
+    """Calls whose caller was told that they cannot have begun, and that an extension was given all the same."""
+    begun = {each["n"]: each["name"] for each in lines(place / "begun")}
+    return [f"call {n} was begun by {begun[n]}; its caller was told: {why}" for n, why in never.items() if n in begun]
 
 
 def half(projection: Projection) -> str:

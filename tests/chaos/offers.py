@@ -91,19 +91,17 @@ class Offers:
         if self.guest.effects and self.guest.session:
             for _ in range(self.dice.randint(1, 5)):
                 key, actions = self.things_to_store(space)
-                self.guest.waiting[key] = {"id": key, "space": space}
-                self.guest.send(type="state_commit", id=key, space=space, actions=actions)
+                self.guest.waiting[f"{space}/{key}"] = {"id": key, "space": space}
+                self.guest.send(type="state_commit", id=f"{space}/{key}", space=space, actions=actions)
 
     def commit_shared(self):
         self.commit("extension")
 
     def commit_wrong(self):
-        """One bad action, and nothing of it may be stored."""
-        key, actions = self.things_to_store("session")
-        self.guest.note("attempts", id=key, space="never")
-        self.guest.send(
-            type="state_commit", id=key, space="session", actions=[*actions, {"kind": "set_state", "key": ""}]
-        )
+        """One bad action, or one that comes too late, and nothing of all may be stored."""
+        key, actions = self.things_to_store("never")
+        bad = self.dice.choice(({"key": ""}, {"key": "n", "value": 0, "if_revision": 1_000_000}))
+        self.guest.send(type="state_commit", id=key, space="session", actions=[*actions, {"kind": "set_state", **bad}])
 
     # --- asking ---
 

@@ -10,6 +10,7 @@ import trio
 from chaos.watch import Watch
 
 from trio_exthost import HostClient, Question, Session, SimpleTool
+from trio_exthost.wire.from_extension import PanelSpec
 
 OBJECT = {"type": "object"}
 
@@ -25,6 +26,18 @@ class Person(HostClient):
 
     def notify(self, session: Session, extension: str, level: str, message: str) -> None:
         self.notes += 1
+
+    def open_panel(self, session: Session, extension: str, panel: PanelSpec) -> None:
+        self._watch.screens[session.id].add(panel.id)
+
+    def update_panel(self, session: Session, extension: str, panel: PanelSpec) -> None:
+        if panel.id not in self._watch.screens[session.id]:
+            self._watch.fault(f"{extension} draws panel {panel.id}, which is not open")
+
+    def close_panel(self, session: Session, extension: str, panel_id: str) -> None:
+        if panel_id not in self._watch.screens[session.id]:
+            self._watch.fault(f"{extension} closes panel {panel_id}, which is not open")
+        self._watch.screens[session.id].discard(panel_id)
 
     def ask_user(self, session: Session, question: Question) -> None:
         settle = self._dice.choice((question.decline, question.cancel, lambda: question.answer(self._yes(question))))

@@ -22,6 +22,14 @@ from pathlib import Path
 
 from mischief import Mischief  # beside it in the extension's directory
 
+ANSWERED = {
+    "call_tool": "tool_result",
+    "ask_user": "ask_user_result",
+    "broker_call": "broker_result",
+    "state_commit": "state_result",
+}
+"""What the host answers, and with what; once each."""
+
 
 class Guest:
     """One incarnation: reads what comes, answers, and gets up to mischief in between."""
@@ -43,6 +51,8 @@ class Guest:
         self.registered = []
         self.waiting = {}  # ids of commits, what they store
         self.last = {}  # the newest sequence of each event that is told in order
+        self.newest = 0  # id of the newest request
+        self.asked = set()  # what we have asked the host for, and it has not answered
         self.report = None
         self.mischief = Mischief(self)
 
@@ -64,6 +74,8 @@ class Guest:
             data = data[os.write(1, data) :]
 
     def send(self, **frame):
+        if frame["type"] in ANSWERED:
+            self.asked.add((ANSWERED[frame["type"]], frame["id"]))
         self.put(json.dumps(frame).encode() + b"\n")
 
     def note(self, file, **about):
@@ -151,13 +163,29 @@ class Guest:
         elif kind in ("event", "events_dropped"):
             self._hear(frame)
         elif kind in ("tool_call", "command_invoked", "event_intercept", "invoke"):
+            self._check_order(frame)
             self.recent = [*self.recent[-20:], frame["id"]]
             self.mischief.answer(frame)
         elif kind == "cancel" and self.dice.random() < 0.5:
             self.send(type="invoke_result", id=frame["id"], error={"code": "given_up", "message": "as you like"})
-        elif kind == "state_result" and frame["ok"] and frame["id"] in self.waiting:
-            self.note("acks", **self.waiting.pop(frame["id"]))
+        elif kind in ANSWERED.values():
+            self._check_answer(frame)
+            if kind == "state_result" and frame["ok"] and frame["id"] in self.waiting:
+                self.note("acks", **self.waiting.pop(frame["id"]))
         return True
+
+    def _check_order(self, frame):
+        """Requests come in the order in which they were made, each once."""
+        if int(frame["id"]) <= self.newest:
+            self.note("faults", what="requests out of order", frame=frame, after=self.newest)
+        self.newest = int(frame["id"])
+
+    def _check_answer(self, frame):
+        """Whatever was asked for is answered once."""
+        about = (frame["type"], frame["id"])
+        if about not in self.asked:
+            self.note("faults", what="an answer to nothing, or a second one", frame=frame)
+        self.asked.discard(about)
 
     def _hear(self, frame):
         """Events of one kind come in the order in which they were emitted."""

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import attrs
 import trio
-from chaos.agent import WORKERS, Stage
-from chaos.invariants import MARKER, anonymous_bytes, check_at_rest, check_closed, check_ended
+from chaos.agent import Stage
+from chaos.invariants import MARKER, anonymous_bytes
+from chaos.keepers import WORKERS
 from chaos.person import Person, tools_of
 from chaos.plan import DEADLINES, LIMITS, SESSIONS, STEP_S, WARDEN, WITNESS, Plan, chance
-from chaos.watch import Tally, Watch, open_in
+from chaos.rest import check_at_rest, check_bounds, check_closed, check_ended, check_objects, open_in
+from chaos.tally import Tally
+from chaos.watch import Watch
 from runtime.real.programs import until_state
 
 from trio_exthost import Host, HostConfig, Session, open_host
@@ -51,7 +54,7 @@ class Chaos:
     def __init__(self, place: Path, plan: Plan, token: str) -> None:
         self.place = place
         self.plan = plan
-        self.watch = Watch()
+        self.watch = Watch(place, plan)
         self.tally = Tally(self.watch)
         self.stored: dict[str, set[str]] = {each: set() for each in SESSIONS}
         """What the agent was told is stored."""
@@ -106,7 +109,9 @@ class Chaos:
                 self.watch.fault(f"leaving took {took:.2f} s")
             people.cancel_scope.cancel("nobody is asked any more")
             for session in sessions:
-                check_ended(session)
+                check_ended(session, self.watch.followed[session.id])
+                if screen := self.watch.screens[session.id]:
+                    self.watch.fault(f"{session.id} has ended, and still shows {screen}")
             check_closed(host)
 
     @asynccontextmanager
@@ -166,11 +171,13 @@ class Chaos:
             check_at_rest(session)
             with trio.fail_after(REST_S):
                 await session.run_command(f"c-{WITNESS}")
+            self.watch.look_closely(session)
         if self.watch.results:
             self.watch.fault(f"tool calls without their result: {list(self.watch.results)[:5]}")
-        self.watch.kept = self.watch.instances_alive()
-        if self.watch.kept > self.watch.most_instances:
-            self.watch.fault(f"{self.watch.kept} instances are kept in memory")
+        self.watch.look_at_instances(patience_s=0)
+        check_bounds(self.watch.host)
+        for what in check_objects(sessions):
+            self.watch.fault(what)
 
 
 def _busy(sessions: list[Session]) -> list:

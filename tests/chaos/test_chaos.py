@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import trio
-from chaos.invariants import check_state, lines, nothing_left
+from chaos.heard import check_heard
+from chaos.invariants import check_logs, check_never_begun, check_state, lines, nothing_left
 from chaos.plan import SESSIONS, how_to_run_again, make_plan, seconds_to_run, seeds_to_run
 from chaos.run import Chaos
-from chaos.watch import check_heard
 
-GROWTH_BYTES = 64 * 2**20
+GROWTH_BYTES = 32 * 2**20
 """What may be added after the first third: bounded logs fill up, and memory is not always given back at once."""
 
 
@@ -43,6 +43,8 @@ def play(place: Path, plan, token: str) -> list[str]:
         raise
     faults += [str(each) for each in lines(place / "faults")]
     faults += check_state(place, chaos.states, chaos.stored)
+    faults += check_logs(place)
+    faults += check_never_begun(place, chaos.watch.never_begun)
     for session_id in SESSIONS:
         told = chaos.watch.told[session_id]
         if wrong := check_heard(place / f"heard-{session_id}", told, is_whole=not plan.is_abrupt):
@@ -69,7 +71,7 @@ def summary(chaos: Chaos) -> str:
         "dropped": dict(watch.drops),
         "stored": {name: len(each) for name, each in chaos.stored.items()},
         "memory": [each >> 20 for each in chaos.memory],
-        "instances kept": watch.kept,
+        "never begun": len(watch.never_begun),
         "lag_s": round(tally.lag_s, 2),
     }
     return f"seed {chaos.plan.seed}: {about}"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import time
 from array import array
-from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import trio
-from chaos.plan import GUESTS, SESSIONS, STEP_S, WARDEN, WITNESS
+from chaos.invariants import is_stored_now
+from chaos.ledgers import Followed
+from chaos.plan import DEADLINES, SECOND, STEP_S, WARDEN, WITNESS, Plan
+from chaos.rest import left_by, orphans
 
-from trio_exthost import Host, HostError, HostInstrument, Outcome, StepKind, Verdict
+from trio_exthost import Host, HostInstrument, Outcome, Session, StepKind, Verdict
+from trio_exthost.effects import Change
 from trio_exthost.runtime.instance import Instance
 from trio_exthost.runtime.lifecycle import State
 
@@ -29,7 +31,7 @@ OVER = (State.FAILED, State.STOPPED, State.WAITING, State.GAVE_UP)
 class Watch(HostInstrument):
     """Sees everything; what must not be is kept in `faults`."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Path, plan: Plan) -> None:
         self.faults: list[str] = []
         self.host: Host
         self.told: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
@@ -37,14 +39,21 @@ class Watch(HostInstrument):
         self.ticks: Counter[str] = Counter()
         self.results: dict[tuple[str, str], int] = {}
         """Tool calls that have been proposed, and have no result yet."""
+        self.never_begun: dict[int, str] = {}
+        """Numbers of calls of tools that cannot have begun, and why, as the agent was told."""
+        self.screens: defaultdict[str, set[str]] = defaultdict(set)
+        """Ids of the panels that the person at a session sees."""
+        self.followed: defaultdict[str, Followed] = defaultdict(Followed)
+        """The ledger of each session."""
         self.living: set[Instance] = set()
         self.states: Counter[str] = Counter()
         self.frames: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
         self.drops: Counter[str] = Counter()
         self.is_leaving = False
-        self.kept = 0
-        """Instances in memory when all had come to rest."""
+        self._place = place
+        self._priorities = {guest.name: guest.priority for guest in plan.guests}
+        self._acknowledged = 0
         self._last: Counter[str] = Counter()
         self._asked: dict[str, tuple[str, str]] = {}
         self._blocked: set[tuple[str, str]] = set()
@@ -71,6 +80,17 @@ class Watch(HostInstrument):
                 self._asked[frame["id"]] = (session_id, frame["tool_id"])
                 if len(self._asked) > 1000:
                     del self._asked[next(iter(self._asked))]
+        elif data.startswith(b'{"type":"state_result"'):
+            frame = json.loads(data)
+            space, _, key = frame["id"].partition("/")
+            self._acknowledged += frame["ok"]
+            # One in four: a look at the disk holds everybody up.
+            if frame["ok"] and space == "session" and self._acknowledged % 4 == 0:
+                self.check_stored(session_id, key)
+
+    def effects_changed(self, session_id: str, changes: Sequence[Change]) -> None:
+        if wrong := self.followed[session_id].take(changes):
+            self.fault(f"{session_id}: {wrong}")
 
     def event_emitted(
         self, session_id: str, event: str, sequence: int, payload: Mapping[str, Any], receivers: tuple[str, ...]
@@ -94,6 +114,8 @@ class Watch(HostInstrument):
 
     def chain_ended(self, session_id: str, verdict: Verdict, seconds: float) -> None:
         self.check_verdict(verdict)
+        if seconds > DEADLINES.chain_s + 1.0 + STEP_S:  # a person may be asked for a moment
+            self.fault(f"a chain took {seconds:.2f} s: {verdict.explain()}")
         about = (session_id, verdict.original.get("tool_id", ""))
         if about in self._blocked:
             self._blocked.discard(about)
@@ -119,6 +141,7 @@ class Watch(HostInstrument):
 
     def check_verdict(self, verdict: Verdict) -> None:
         """A block is never lost, and who is required is never passed over."""
+        self._check_steps(verdict)
         blocks = [step for step in verdict.steps if step.kind is StepKind.BLOCKED]
         if blocks and verdict.outcome is not Outcome.BLOCK:
             self.fault(f"{blocks[-1].extension} blocked {verdict.event}, and it is {verdict.outcome}")
@@ -132,140 +155,44 @@ class Watch(HostInstrument):
             if not kinds or not all(kind in ANSWERS for kind in kinds):
                 self.fault(f"allowed without {name}, which is required: {verdict.explain()}")
 
-    def look_at_instances(self, *, is_over: bool = False) -> None:
+    def _check_steps(self, verdict: Verdict) -> None:
+        """Who takes precedence is asked first, and what is no answer to this question does not count."""
+        ranks = [self._priorities[step.extension] for step in verdict.steps if not step.is_again]
+        # Elsewhere there are request policies as well, which have an order of their own.
+        if verdict.event == "tool_call" and ranks != sorted(ranks, reverse=True):
+            self.fault(f"asked out of order: {verdict.explain()}")
+        for step in verdict.steps:
+            if step.reason == SECOND:
+                self.fault(f"{step.extension} answered twice, and the second counts: {verdict.explain()}")
+            is_guard = step.extension in (WITNESS, WARDEN) and verdict.event == "tool_call"
+            if is_guard and step.kind is StepKind.BLOCKED and not verdict.original["tool_args"].get("deny"):
+                self.fault(f"{step.extension} said that about another call: {verdict.explain()}")
+
+    def check_stored(self, session_id: str, event_id: str) -> None:
+        """What is acknowledged is on the disk by then."""
+        if not is_stored_now(self._place, session_id, event_id):
+            self.fault(f"{event_id} is acknowledged in {session_id}, and not on the disk yet")
+
+    def look_closely(self, session: Session) -> None:
+        """The ledger and all that follows it say the same, and a person is asked nothing in vain."""
+        if wrong := self.followed[session.id].difference(session):
+            self.fault(f"{session.id}: {wrong}")
+        for question in orphans(session):
+            self.fault(f"{session.id}: nobody waits for the answer to a question of {question}")
+        if self.screens[session.id] != set(session.panels._open):
+            self.fault(f"{session.id} shows panels {self.screens[session.id]}, open are {set(session.panels._open)}")
+
+    def look_at_instances(self, *, is_over: bool = False, patience_s: float = STEP_S) -> None:
         """Of an instance that has ended nothing is left, once those who waited for it have had a turn."""
         now = trio.current_time()
         for instance in self.living:
             if is_over or instance.ended.is_set():
                 self._ended_at.setdefault(instance, now)
-        for instance in [each for each, since in self._ended_at.items() if is_over or now - since > STEP_S]:
+        for instance in [each for each, since in self._ended_at.items() if is_over or now - since >= patience_s]:
             self.living.discard(instance)
             del self._ended_at[instance]
-            left = open_in(instance)
+            left = left_by(instance)
             if not instance.ended.is_set() or instance.state not in OVER:
                 self.fault(f"{instance.name} has not ended: {instance.state}")
             if left:
                 self.fault(f"{instance.name} has ended, and left {left}")
-
-    def instances_alive(self) -> int:
-        """Objects, not processes: what ended long ago must not be kept, but for a moment here."""
-        gc.collect()
-        return sum(type(each) is Instance and each not in self._ended_at for each in gc.get_objects())
-
-    @property
-    def most_instances(self) -> int:
-        """For each name in each session: one that runs, and the last that ended."""
-        return 2 * len(SESSIONS) * (len(GUESTS) + 2)
-
-
-def open_in(instance: Instance) -> dict[str, int]:
-    """What an instance still waits for, or works on."""
-    found = {
-        "replies": len(instance.replies),
-        "calls of tools": len(instance.nested),
-        "parents": len(instance.nested._parents),
-        "questions": len(instance.questions),
-        "invocations": len(instance.brokers._open),
-        "commits": instance.commits,
-    }
-    if instance._transport is not None:
-        found["frames"] = instance.outbox.waiting_frames
-    return {what: count for what, count in found.items() if count}
-
-
-class Tally:
-    """Every call of the agent's, and how it ended."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.begun: Counter[str] = Counter()
-        self.ended: Counter[tuple[str, str]] = Counter()
-        self.open: dict[int, str] = {}
-        self.journal: deque[str] = deque(maxlen=40)
-        """The newest, for whoever has to find out."""
-        self.lag_s = 0.0
-        """How long the agent was held up so far, the machine's other work included."""
-        self._watch = watch
-        self._number = 0
-
-    async def use(
-        self, kind: str, limit_s: float, operation: Callable[[], Awaitable[Any]], give_up_after: float = float("inf")
-    ) -> Any:
-        """Make a call, and give it up after a while; what it gave, or None. It ends within its limit and a step."""
-        self._number += 1
-        number, begun, lag = self._number, trio.current_time(), self.lag_s
-        self.begun[kind] += 1
-        self.open[number] = kind
-        how = "bug"
-        try:
-            with trio.move_on_after(give_up_after) as scope:
-                value = await operation()
-                how = "answer"
-                return value
-            assert scope.cancelled_caught
-            how = "given up"
-        except HostError as exc:
-            how = exc.code
-        except trio.Cancelled:
-            how = "cancelled"
-            raise
-        finally:
-            del self.open[number]
-            self.ended[kind, how] += 1
-            took = trio.current_time() - begun
-            self.journal.append(f"{kind}: {how} after {took:.2f} s")
-            if took > min(limit_s, give_up_after) + STEP_S + self.lag_s - lag:
-                self._watch.fault(
-                    f"{kind} took {took:.2f} s, its limit is {limit_s:g} s, given up at {give_up_after:g} s"
-                )
-        return None
-
-    async def beat(self) -> None:
-        """How long the agent is held up. By other processes is no fault of the host's; by its own work is."""
-        while True:
-            begun, worked = time.monotonic(), time.thread_time()
-            await trio.sleep(0.02)
-            late, busy = time.monotonic() - begun - 0.02, time.thread_time() - worked
-            if late > 0.1:
-                self.lag_s += late
-            if busy > 1.5:
-                self._watch.fault(f"the agent had no turn for {late:.2f} s, {busy:.2f} s of them the host's own work")
-
-    def check(self) -> None:
-        """Each has ended, in exactly one way, and none by a bug."""
-        ways: Counter[str] = Counter()
-        for (kind, how), count in self.ended.items():
-            ways[kind] += count
-            if how == "bug":
-                self._watch.fault(f"{kind} raised what is no error of the host's")
-        if self.open or ways != self.begun:
-            self._watch.fault(f"begun {dict(self.begun)}, ended {dict(ways)}, open {list(self.open.values())}")
-
-
-def check_heard(path: Path, told: array[int], *, is_whole: bool) -> str:
-    """What is wrong with what the witness has written down; nothing if it has heard all, in order, gaps declared."""
-    place, gaps, ticks = 0, [], -1
-    for line in path.read_text().splitlines():
-        what, *about = json.loads(line)
-        if what == "gap":
-            gaps.append(about)
-            continue
-        number = about[0]
-        begun = place
-        while place < len(told) and told[place] < number:
-            place += 1
-        if place == len(told) or told[place] != number:
-            return f"it heard {what} {number}, which was not told then"
-        missing = told[begun:place]
-        if len(missing) != sum(count for count, _, _ in gaps):
-            return f"before {number} it missed {len(missing)}, and was told of {gaps}"
-        if any(not any(first <= each <= last for _, first, last in gaps) for each in missing):
-            return f"before {number} it missed {list(missing)}, and was told of {gaps}"
-        gaps = []
-        place += 1
-        if what == "tick":
-            if about[1] <= ticks:
-                return f"tick {about[1]} came after {ticks}"
-            ticks = about[1]
-    if is_whole and place != len(told) and not gaps:
-        return f"it heard nothing of the last {len(told) - place} of {len(told)}"
-    return ""
