@@ -176,7 +176,7 @@ class Chaos:
             self.watch.fault(f"tool calls without their result: {list(self.watch.results)[:5]}")
         self.watch.look_at_instances(patience_s=0)
         check_bounds(self.watch.host)
-        for what in check_objects(sessions):
+        for what in await check_objects(sessions):
             self.watch.fault(what)
 
 
