@@ -64,6 +64,7 @@ class Worker:
         while True:
             await getattr(self, self.dice.choice(self.acts))()
             check_invariants(self.session.ledger)
+            self.stage.watch.check_questions(self.session)
             await trio.sleep(self.dice.uniform(0, 0.05))
 
     async def use(self, kind: str, limit_s: float, operation: Callable[[], Awaitable[Any]]) -> Any:
@@ -92,7 +93,16 @@ class Ticker(Worker):
 class User(Worker):
     """Works off requests, as an agent does, and calls this and that directly."""
 
-    acts = (*["request", "call", "call", "command", "command"] * 3, "panel", "gates", "ask", "follow_up", "look")
+    acts = (
+        *["request", "call", "call", "command", "command"] * 3,
+        "crowd",
+        "crowd",
+        "panel",
+        "gates",
+        "ask",
+        "follow_up",
+        "look",
+    )
 
     async def request(self) -> None:
         agent = AgentRef("a1", "helper") if self.dice.random() < 0.3 else None
@@ -179,13 +189,27 @@ class User(Worker):
             self.stage.watch.check_stored(self.session.id, data["stored"])
 
     async def call(self) -> None:
+        await self._call(self._a_tool())
+
+    async def crowd(self) -> None:
+        """Several calls of one tool at once: an answer that comes late finds others that are waited for."""
+        name = self._a_tool()
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(self._call, name)
+
+    def _a_tool(self) -> str:
         guest = self.dice.choice(GUESTS)
-        name = self.dice.choice((f"t-{guest}", f"t-{guest}", f"e-{guest}", "bash", "slow", "t-witness"))
+        return self.dice.choice((f"t-{guest}", f"t-{guest}", f"e-{guest}", "bash", "slow", "t-witness"))
+
+    async def _call(self, name: str) -> None:
         number = self.number()
+        # More than a pipe holds, at times: what is given up then is cut, and what is behind it not written at all.
+        arguments = {"n": number, "pad": "x" * self.dice.choice((0, 0, 0, 100_000))}
 
         async def ask() -> ToolResult:
             try:
-                return await self.session.call_tool(name, {"n": number})
+                return await self.session.call_tool(name, arguments)
             except CallError as exc:
                 if not exc.may_have_run:
                     self.stage.watch.never_begun[number] = str(exc)

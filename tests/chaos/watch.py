@@ -56,6 +56,7 @@ class Watch(HostInstrument):
         self._acknowledged = 0
         self._last: Counter[str] = Counter()
         self._asked: dict[str, tuple[str, str]] = {}
+        self._heard: set[tuple[str, str, str]] = set()
         self._blocked: set[tuple[str, str]] = set()
         self._ended_at: dict[Instance, float] = {}
 
@@ -68,9 +69,11 @@ class Watch(HostInstrument):
 
     def frame_received(self, session_id: str, extension: str, frame: Any) -> None:
         self.frames[type(frame).__name__] += 1
-        about = self._asked.get(frame.id) if getattr(frame, "block", False) else None
+        about = self._asked.get(frame.id) if frame.TYPE == "event_intercept_response" else None
         if about is not None and any(frame.id in each.replies for each in self.living if each.name == extension):
-            self._blocked.add(about)
+            self._heard.add((*about, extension))
+            if frame.block:
+                self._blocked.add(about)
 
     def frame_queued(self, session_id: str, extension: str, data: bytes) -> None:
         """Remember which question is about which of the agent's own tool calls, for what comes back."""
@@ -117,6 +120,12 @@ class Watch(HostInstrument):
         if seconds > DEADLINES.chain_s + 1.0 + STEP_S:  # a person may be asked for a moment
             self.fault(f"a chain took {seconds:.2f} s: {verdict.explain()}")
         about = (session_id, verdict.original.get("tool_id", ""))
+        heard = {each for each in self._heard if each[:2] == about}
+        self._heard -= heard
+        if about[1].startswith("call-") and verdict.outcome is not Outcome.BLOCK:
+            for name in (WITNESS, WARDEN):
+                if (*about, name) not in heard:
+                    self.fault(f"allowed, and {name} has answered nothing: {verdict.explain()}")
         if about in self._blocked:
             self._blocked.discard(about)
             if verdict.outcome is not Outcome.BLOCK:
@@ -173,12 +182,15 @@ class Watch(HostInstrument):
         if not is_stored_now(self._place, session_id, event_id):
             self.fault(f"{event_id} is acknowledged in {session_id}, and not on the disk yet")
 
-    def look_closely(self, session: Session) -> None:
-        """The ledger and all that follows it say the same, and a person is asked nothing in vain."""
-        if wrong := self.followed[session.id].difference(session):
-            self.fault(f"{session.id}: {wrong}")
+    def check_questions(self, session: Session) -> None:
+        """A person is asked nothing in vain."""
         for question in orphans(session):
             self.fault(f"{session.id}: nobody waits for the answer to a question of {question}")
+
+    def look_closely(self, session: Session) -> None:
+        """The ledger and all that follows it say the same, and a person sees the panels that are open."""
+        if wrong := self.followed[session.id].difference(session):
+            self.fault(f"{session.id}: {wrong}")
         if self.screens[session.id] != set(session.panels._open):
             self.fault(f"{session.id} shows panels {self.screens[session.id]}, open are {set(session.panels._open)}")
 
