@@ -233,3 +233,15 @@ def test_a_file_of_another_name_is_left_as_it_is(stores, kind):
         stores.open_session("other") if kind.folder == "sessions" else stores.open_extension("other").read()
     path.with_name("other.db").rename(path)
     assert kind.read(stores)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are read from /proc")
+def test_a_refused_file_is_not_kept_open_by_the_error(stores, kind):
+    path = file_of(stores, kind)
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(StoreDamaged) as caught:
+        kind.read(stores)
+    # `caught` still has the frames in which it was opened.
+    assert caught.tb is not None
+    opened = {str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}
+    assert not {each for each in opened if each.startswith(str(path.parent)) and not each.endswith(".lock")}

@@ -95,10 +95,14 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         f"file:{urllib.parse.quote(os.fsencode(path))}?mode={mode}", uri=True,
         timeout=_BUSY_S, isolation_level=None, check_same_thread=False,
     )  # fmt: skip
-    # `fullfsync` is for macOS, whose fsync does not reach the disk.
-    for setting in ("synchronous=FULL", "fullfsync=1", "checkpoint_fullfsync=1", "temp_store=MEMORY",
-                    "cell_size_check=ON", "journal_size_limit=16777216"):  # fmt: skip
-        connection.execute(f"PRAGMA {setting}")
+    try:
+        # `fullfsync` is for macOS, whose fsync does not reach the disk.
+        for setting in ("synchronous=FULL", "fullfsync=1", "checkpoint_fullfsync=1", "temp_store=MEMORY",
+                        "cell_size_check=ON", "journal_size_limit=16777216"):  # fmt: skip
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:  # a damaged file: the error may be kept for long, and would keep it open
+        connection.close()
+        raise
     return connection
 
 
