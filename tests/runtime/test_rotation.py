@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_exthost.runtime import rotation
-from trio_exthost.runtime.rotation import RotatingFile, rotated
+from trio_exthost.runtime.rotation import RotatingFile, rotated, shift
 
 MAX = 60
 FILES = 1000
@@ -134,3 +134,18 @@ def test_a_lock_that_fails_is_an_error_and_the_next_write_tries_again(
     file.append(b"kept\n")
     assert path.read_bytes() == b"kept\n"
     file.close()
+
+
+def test_files_are_moved_as_far_as_there_are_any_and_not_beyond_their_limit(tmp_path: Path) -> None:
+    """A limit of 10**16 was counted down, one by one, at each rotation."""
+    path = tmp_path / "a.log"
+    for files, left in (
+        (10**16, {"a.log.1": "4", "a.log.2": "3", "a.log.3": "2"}),
+        (3, {"a.log.1": "4", "a.log.2": "3"}),
+    ):
+        for each in tmp_path.iterdir():
+            each.unlink()
+        for number in (2, 3, 4):
+            path.write_text(str(number))
+            shift(path, files)
+        assert {each.name: each.read_text() for each in tmp_path.iterdir()} == left

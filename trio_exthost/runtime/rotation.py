@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -171,6 +172,9 @@ def shift(path: Path, files: int) -> None:
     """Make room for a new current file: each becomes the next older one, and the oldest of `files` goes."""
     if files == 1:
         path.unlink(missing_ok=True)
-    for number in range(files - 1, 0, -1):
+        return
+    # As far as there are files, not as many as there may be: a limit of 10**16 is one, too.
+    end = next(number for number in itertools.count(1) if number == files - 1 or not rotated(path, number).exists())
+    for number in range(end, 0, -1):
         with suppress(FileNotFoundError):
             (rotated(path, number - 1) if number > 1 else path).replace(rotated(path, number))
