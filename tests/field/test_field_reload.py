@@ -119,6 +119,26 @@ async def test_c69_a_sandbox_that_does_not_come_back_leaves_no_bare_bash(tmp_pat
     assert place.alive() == []
 
 
+async def test_c69_a_guard_whose_next_version_does_not_start_still_guards(tmp_path) -> None:
+    place = Place(tmp_path)
+    no = "send(type='event_intercept_response', id=f['id'], block=True, reason='guarded')"
+    folder = place.add(
+        "guard", f"greet(intercept=['tool_call'])\nfor f in frames('event_intercept'): {no}", on_failure="block"
+    )
+    executed: list[Any] = []
+    async with running(place, tools=[bash(executed)]) as (_host, session):
+        (folder / "main.py").write_text("raise RuntimeError('v2')\n")
+        (failure,) = (await session.reload()).failed
+        assert "RuntimeError: v2" in failure.reason
+        verdict, text = await execute(session)
+        assert (verdict.by, "guarded" in text) == ("guard", True)
+        await session.unload("guard")
+        await session.reload("guard")
+        verdict, text = await execute(session)
+        assert (verdict.outcome, "guard" in text) == (Outcome.BLOCK, True), "refused, with whom it waits for"
+    assert executed == []
+
+
 async def test_c70_a_reload_is_bounded_and_one_that_stalls_holds_up_nobody(tmp_path) -> None:
     place = Place(tmp_path)
     stalls = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nserve()\nhang()"

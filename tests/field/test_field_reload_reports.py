@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runtime.real.programs import Place, row_of, running, text_of
 
 SAY = "serve(lambda f: result(f['id'], {0!r}), tools=[{0!r}])"
@@ -27,3 +29,24 @@ async def test_c23_each_failure_of_a_reload_has_stage_reason_and_log_until_the_n
         again = await session.reload()
         assert session.reload_report is again
         assert [each.name for each in again.failed] == ["silent"]
+
+
+async def test_c23_what_a_reload_starts_in_vain_has_its_reason_in_its_row(tmp_path) -> None:
+    place = Place(tmp_path)
+    folder = place.add("stopped", SAY.format("stopped"), root="found")
+    more: dict[str, Any] = {"project_roots": (tmp_path / "found",), "trust": lambda _candidate: True}
+    async with running(place, **more) as (_host, session):
+        await session.unload("stopped")
+        (folder / "main.py").write_text("raise RuntimeError('no API_KEY')\n")
+        place.add("new", "sys.exit(3)", root="found")
+        assert {each.name for each in (await session.reload("stopped")).failed} == {"stopped"}
+        assert {each.name for each in (await session.reload()).failed} == {"stopped", "new"}
+        for name, said in (("stopped", "exit 1"), ("new", "exit 3")):
+            row = row_of(session, name)
+            assert (row.state, said in row.reason, row.error.stage) == ("failed", True, "hello")
+            assert (row.log_path, row.pid) == (tmp_path / "data" / "logs" / f"{name}.log", None)
+        for name in ("stopped", "new"):
+            (tmp_path / "found" / name / "main.py").write_text(f"from guest import *\n{SAY.format(name)}\n")
+        report = await session.reload()
+        assert ([each.name for each in report.restarted], report.failed) == (["new", "stopped"], ())
+        assert [row.state for row in session.extensions()] == ["ready"] * 2

@@ -97,6 +97,7 @@ class Handover:
             self.new.stop()
             with trio.move_on_at(self._until):
                 await self.new.ended.wait()
+            self._loader.keep_failed(self.new)
 
     async def _is_ready(self) -> bool:
         new = self.new

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from trio_exthost.runtime.session import Session
 
 
+_OVER = (State.FAILED, State.STOPPED, State.GAVE_UP)
+"""States of one that nobody will start again by itself."""
+
+
 class Loader:
     """The instances of one session, by name, and the candidates they were made of."""
 
@@ -100,6 +104,9 @@ class Loader:
             tell_about(self._session, candidate)
         else:
             candidate = extension
+        while (before := self._running.get(candidate.name)) is not None and before.is_ending:
+            await before.ended.wait()  # its row may say already that it has failed
+            self._session.check_open()
         problem = ""
         if candidate.manifest is None or candidate.status.value != "effective":
             problem = candidate.reason or "there is nothing to start"
@@ -179,6 +186,13 @@ class Loader:
         self._beside.add(instance)
         self._run(instance)
         return instance
+
+    def keep_failed(self, new: Instance) -> None:
+        """One that did not take over: where nobody of its name runs or will, why is what its row says from now on."""
+        latest = self.latest(new.name)
+        if new.state is State.FAILED and (latest is None or latest.state in _OVER):
+            self._gone[new.name] = new
+            self._session.mark_changed()
 
     def take_over(self, old: Instance | None, new: Instance) -> None:
         """From now on, `new` is the one of its name; the old one is still waited for where the session ends."""
@@ -268,7 +282,7 @@ class Loader:
         """Whether an extension serves, or can be expected to: it counts in the catalogue and has not come to its end."""
         instance = self.latest(name)
         if instance is not None:
-            return instance.state not in (State.FAILED, State.STOPPED, State.GAVE_UP)
+            return instance.state not in _OVER
         return any(each.name == name and each.status.value == "effective" for each in self._candidates)
 
     def place_of(self, name: str) -> float:
