@@ -6,6 +6,7 @@ import pytest
 from trio_exthost.errors import StoreDamaged
 from trio_exthost.state.entries import (
     Batch,
+    ContextEntry,
     DeleteEntry,
     EventEntry,
     MigrationEntry,
@@ -79,3 +80,9 @@ def test_a_draft_leaves_what_it_began_with():
     after = draft.finish()
     assert (before.state(), after.state()) == ({"a": 1, "b": 2}, {"b": 2})
     assert (before.usage.value_bytes, after.usage.value_bytes) == (4, 2)
+
+
+def test_a_context_that_is_replaced_is_counted_once():
+    entries = [ContextEntry(context_id="c", placement="", content=msgspec.Raw(text)) for text in (b'"1234"', b'"12"')]
+    found = replay([body(1, entries[0]), body(2, entries[1])])["todo"]
+    assert (found.usage.contexts, found.usage.context_bytes) == (1, len("c") + len(b'"12"'))

@@ -248,3 +248,23 @@ def test_a_result_has_at_most_so_many_blocks_whatever_is_in_them() -> None:
         len(CODEC.decode(json.dumps({"type": "panel_render", "panel_id": "1", "lines": [""] * 20_000}).encode()).lines)
         == 20_000
     )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"type": "hello", "name": "x", "version": "1", "capabilities": ["events"]},
+        {"type": "tool_result", "id": "1", "content": [{"type": "text", "text": "x"}, {"type": "image", "data": ""}]},
+        {"type": "command_response", "id": "1", "open_panel": {"id": "p", "lines": ["a", "b"]}},
+        {"type": "subscribe", "events": ["turn_start"], "intercept": ["tool_call"]},
+    ],
+    ids=lambda fields: fields["type"],
+)
+def test_an_ordinary_frame_takes_the_short_way(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
+    frame = CODEC._decode(json.dumps(fields).encode(), ZOT.inbound)
+    monkeypatch.setattr(Codec, "_decode", lambda *_: pytest.fail("decoded twice"))
+    assert CODEC.decode(json.dumps(fields).encode()) == frame
+
+
+def test_what_is_no_json_is_told_with_the_decoders_own_reason() -> None:
+    assert "(JSON is malformed: invalid character (byte 9))" in refused(b'{"type": }').message

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from trio_exthost.errors import PayloadError
 from trio_exthost.wire import ZOT, Codec, from_extension, to_extension
+from trio_exthost.wire.payload import find_fault
 
 CODEC = Codec(ZOT, max_frame=1 << 20, max_depth=128)
 
@@ -213,3 +214,9 @@ def test_a_frame_of_the_bound_passes_and_one_byte_more_does_not() -> None:
         else:
             with pytest.raises(PayloadError, match="notify: 1048577 bytes encoded, of 1048576 allowed"):
                 CODEC.encode(frame)
+
+
+def test_the_fault_of_a_payload_is_its_depth_from_one_level_too_many_on() -> None:
+    three: Any = [[{"a": 1}]]
+    assert find_fault(three, 3) is None
+    assert find_fault([0, three], 3) == "$[1][0][0]: nested deeper than 3 levels"

@@ -182,3 +182,13 @@ def test_when_the_end_comes_changes_no_whole_line(data: bytes, taken: int, max_l
     early = [line for line in (splitter.next_line() for _ in range(taken)) if line is not None]
     assert splitter.end() == b"tail"
     assert [*early, *drain(splitter), b"tail"] == split([data + b"\ntail"], max_line, 10_000)
+
+
+def test_a_line_that_is_thrown_away_is_as_long_as_it_is_where_its_end_comes_first() -> None:
+    assert split([b"x" * 6, b"\nab\ncd\nef\n"], 4, 10) == [
+        LineTooLong(5, b"xxxxx", stop=False),
+        b"ab",
+        b"cd",
+        b"ef",
+        None,
+    ]
