@@ -10,6 +10,7 @@ from trio_exthost.state.entries import (
     DeleteEntry,
     EventEntry,
     MigrationEntry,
+    Placement,
     SetEntry,
     encode_batch,
     encode_value,
@@ -83,6 +84,9 @@ def test_a_draft_leaves_what_it_began_with():
 
 
 def test_a_context_that_is_replaced_is_counted_once():
-    entries = [ContextEntry(context_id="c", placement="", content=msgspec.Raw(text)) for text in (b'"1234"', b'"12"')]
+    entries = [
+        ContextEntry(context_id="c", placement=Placement.MESSAGE, content=msgspec.Raw(text))
+        for text in (b'"1234"', b'"12"')
+    ]
     found = replay([body(1, entries[0]), body(2, entries[1])])["todo"]
     assert (found.usage.contexts, found.usage.context_bytes) == (1, len("c") + len(b'"12"'))
