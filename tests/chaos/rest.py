@@ -119,7 +119,10 @@ def _holders(thing: object, besides: object) -> set[str]:
     """What refers to it, in words, for whoever has to find out."""
     found = set()
     for holder in gc.get_referrers(thing):
-        if holder is not besides and not isinstance(holder, FrameType):
+        if isinstance(holder, FrameType):
+            if holder.f_code.co_filename != __file__:
+                found.add(f"{holder.f_code.co_qualname}, line {holder.f_lineno}")
+        elif holder is not besides:
             about = f" of {list(holder)[:3]}" if isinstance(holder, dict | tuple) else ""
             found.add(f"a {type(holder).__name__}{about}"[:300])
     return found

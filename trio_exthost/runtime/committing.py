@@ -124,10 +124,14 @@ class Committer:
                     if not self._waiting:
                         await self._changed.wait()
                         continue
-                    group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
-                    await self._write(group)
+                    # No name here: it would hold the last group, and who waited for it, until the next one comes.
+                    await self._write(self._next_group())
             finally:
                 self._ended.set()
+
+    def _next_group(self) -> list[_Waiting]:
+        group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+        return group
 
     async def _write(self, group: list[_Waiting]) -> None:
         operations = [each.operation for each in group]
