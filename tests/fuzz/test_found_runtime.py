@@ -156,7 +156,7 @@ async def test_registrations_have_a_bound_in_bytes_before_and_after_ready(
             await session.load_all()
             refused = [each.message for each in host.diagnostics if each.code is Code.REGISTRATION_REFUSED]
             too_much = "its registrations have more than 4000 bytes"
-            assert refused.count(too_much) == (1 if says_ready else 5)
+            assert sum(too_much in each for each in refused) == (1 if says_ready else 5)
             names = [each.name for each in session.commands()]
             assert names == (["c0", "c1", "c2"] if says_ready else ["c0", "c1"])
 
