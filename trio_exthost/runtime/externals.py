@@ -76,13 +76,10 @@ class Externals:
             for model in models:
                 self._catalogue.register(model)
                 added.append(model)
-        except (
-            Exception,
-            trio.Cancelled,
-        ) as exc:  # the embedder's code may raise anything; nothing may be left half added
+        except (Exception, trio.Cancelled) as exc:  # whatever it raises, nothing is left half added
             self._remove(added)
             self._on_failure(f"the catalogue of models refused {model.provider}/{model.model}: {exc!r}")
-            raise _refused(
+            raise _refused(  # noqa: ASYNC104 - no cancellation of trio's comes out of what is synchronous
                 f"models[{len(added)}]", f"the catalogue refused {model.provider}/{model.model}: {exc}"
             ) from exc
         self._applied[handle] = tuple(models)
@@ -91,7 +88,7 @@ class Externals:
         for model in reversed(models):
             try:
                 self._catalogue.unregister(model.provider, model.model)
-            except (Exception, trio.Cancelled) as exc:  # noqa: BLE001 - the embedder's code; the others must go all the same
+            except (Exception, trio.Cancelled) as exc:  # noqa: BLE001, ASYNC103 - the others must go all the same
                 self._on_failure(f"the catalogue of models did not take out {model.provider}/{model.model}: {exc!r}")
 
 

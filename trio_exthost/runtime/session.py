@@ -397,9 +397,9 @@ class Session(SessionLoading, SessionOffers, SessionPoints):
             return False
         try:
             method(self, *arguments)
-        except (Exception, trio.Cancelled) as exc:  # noqa: BLE001 - the embedder's; its fault must not end an extension
+        except (Exception, trio.Cancelled) as exc:  # noqa: BLE001, ASYNC103 - synchronous code of the embedder's; its fault must not end an extension
             self.host.report(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.{callback} raised {exc!r}")
-            return False
+            return False  # noqa: ASYNC104 - no cancellation of trio's comes out of what is synchronous
         return True
 
     def tell_diagnostic(self, diagnostic: Diagnostic) -> None:
@@ -408,7 +408,7 @@ class Session(SessionLoading, SessionOffers, SessionPoints):
         try:
             if tell is not None:
                 tell(self, diagnostic)
-        except (Exception, trio.Cancelled) as exc:  # noqa: BLE001 - as in tell_client
+        except (Exception, trio.Cancelled) as exc:  # noqa: BLE001, ASYNC103 - as in tell_client
             self.host.diagnostics.add(
                 Diagnostic(Code.CALLBACK_FAILED, Severity.ERROR, f"HostClient.diagnostic raised {exc!r}")
             )
