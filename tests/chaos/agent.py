@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 import trio
-from chaos.plan import DEADLINES, GUESTS, SECOND, WITNESS, Plan, chance
+from chaos.answers import SECOND
+from chaos.plan import DEADLINES, GUESTS, WITNESS, Plan, chance
 from chaos.tally import Tally
 from chaos.watch import Watch
 from effects.ledger_invariants import check_invariants

@@ -7,6 +7,7 @@ import os
 WAYS = ("late", "late", "twice", "unknown", "wrong_kind", "broken", "no_text", "too_long", "never", "fails", "dies",
         "wrong_fields", "progress")  # fmt: skip
 SECOND = "a second answer"
+"""Stands in whatever an extension answers when it has answered already."""
 
 
 class Answers:

@@ -47,8 +47,6 @@ DEADLINES = Deadlines(
     stop_total_s=3.0,
 )
 LIMITS = Limits(frame_bytes=256 * 1024, oversize_stop_bytes=4 * 2**20, log_bytes=256 * 1024, diagnostics=300)
-SECOND = "a second answer"
-"""Stands in whatever an extension answers when it has answered already."""
 STEP_S = 4.0
 """How much longer than its deadline anything may take on a busy machine."""
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from chaos.answers import SECOND
 from chaos.invariants import is_stored_now
 from chaos.ledgers import Followed
-from chaos.plan import DEADLINES, SECOND, STEP_S, WARDEN, WITNESS, Plan
+from chaos.plan import DEADLINES, STEP_S, WARDEN, WITNESS, Plan
 from chaos.rest import left_by, orphans
 
 from trio_exthost import Host, HostInstrument, Outcome, Session, StepKind, Verdict

@@ -43,7 +43,7 @@ def files_of(layer: str, root: Path) -> list[str]:
 
 
 def mutants_of(path: str, root: Path) -> Iterator[Mutant]:
-    """All mutants of a file, as mutmut makes them: of the bodies of functions that bear no decorator but those of methods."""
+    """All mutants of a file, as mutmut makes them: of the bodies of functions that bear no decorator but `staticmethod` or `classmethod`."""
     from mutmut.mutation.file_mutation import mutate_file_contents  # not there in an ordinary test run
 
     made = mutate_file_contents(path, (root / path).read_text())

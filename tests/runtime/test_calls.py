@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+from types import MappingProxyType
 
 import pytest
 import trio
@@ -398,3 +399,26 @@ async def test_calls_of_an_extension_that_is_stopping_are_aborted(tmp_path, auto
             with pytest.raises(CallAborted) as caught:
                 await session.run_command("x")
             assert not caught.value.may_have_run
+
+
+async def test_arguments_may_be_any_mapping_of_json_values(tmp_path, autojump_clock) -> None:
+    class Word(str):
+        __slots__ = ()
+
+    arguments, sent = MappingProxyType({"path": Word("a"), "lines": (1, 2)}), {"path": "a", "lines": [1, 2]}
+
+    async def echo(guest: Guest, frame) -> None:
+        guest.send(type="command_response", id=frame["id"], action="display", display=frame["args"])
+
+    async def allow(guest: Guest, frame) -> None:
+        assert frame["tool_args"] == sent
+        guest.send(type="event_intercept_response", id=frame["id"])
+
+    async with world(tmp_path) as (around, host):
+        around.add("a", commander(echo, allow))
+        async with host.open_session("s") as session:
+            await session.load_all()
+            assert json.loads((await session.run_command("x", arguments)).text) == sent
+            with session.open_run() as run:
+                async with run.tool_call("1", "t", arguments) as call:
+                    assert call.arguments == sent

@@ -141,10 +141,12 @@ class Development:
 
     async def _until_back(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         """Wait a moment for those of these files that are gone; with all that has changed meanwhile."""
+        found = set(paths)
         with trio.move_on_after(BACK_S):  # noqa: ASYNC912 - nothing to wait for where none is gone
-            while _some_gone(paths):
-                paths = tuple(sorted({*paths, *(await self._changes.wait())}))
-        return tuple(sorted({*paths, *self._changes.take()}))
+            while not all(map(os.path.lexists, found)):
+                found.update(await self._changes.wait())
+        found.update(self._changes.take())
+        return tuple(sorted(found))
 
     async def _reload(self, session: Session) -> ReloadReport:
         return await session.reload(when="now" if self._options.is_now else "idle")
@@ -234,10 +236,6 @@ def dev_command(
         shutil.rmtree(folder, ignore_errors=True)
     if view.broken is not None:
         raise view.broken
-
-
-def _some_gone(paths: Iterable[str]) -> bool:
-    return not all(os.path.lexists(path) for path in paths)
 
 
 def _only(exc: BaseException) -> BaseException:

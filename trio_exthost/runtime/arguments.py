@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trio_exthost.wire.codec import dumps
 from trio_exthost.wire.depth import is_deeper
 from trio_exthost.wire.payload import find_fault
 
@@ -23,7 +24,7 @@ def parse_arguments(arguments: Mapping[str, Any] | str, limits: Limits) -> tuple
     """
     size = limits.frame_bytes // 2  # room for the rest of a frame, and for escapes
     try:
-        text = arguments.encode() if isinstance(arguments, str) else msgspec.json.encode(arguments)
+        text = arguments.encode() if isinstance(arguments, str) else dumps(arguments)
         if len(text) > size:  # told before they are gone through, which would take long
             return {}, f"the arguments have {len(text)} bytes, more than {size}"
         value = msgspec.json.decode(text or b"{}")

@@ -17,6 +17,7 @@ from trio_exthost.runtime.invoking import Invoked, invoke
 from trio_exthost.runtime.outcomes import CommandOutcome, OpenPanel, outcome_from, outcome_of_answer
 from trio_exthost.runtime.patience import Patience
 from trio_exthost.wire import from_extension, to_extension
+from trio_exthost.wire.codec import dumps
 from trio_exthost.wire.payload import find_fault
 
 if TYPE_CHECKING:
@@ -152,10 +153,10 @@ def _as_text(arguments: Arguments, instance: Instance, name: str) -> str:
     """Arguments as the rest of a line: a text as it is, without the space around it; anything else as JSON."""
     if isinstance(arguments, str):
         return arguments.strip()
-    # The encoder would write NaN as null, and raise what does not say where it stands.
+    # The encoder would write NaN as null, and what it raises does not say where.
     if fault := find_fault(arguments, instance.limits.json_depth):
         raise PayloadError(f"arguments of command {name!r}: {fault}", extension=instance.name)
-    return msgspec.json.encode(arguments).decode()
+    return dumps(arguments).decode()
 
 
 def _parsed(arguments: Arguments, extension: str, name: str) -> Any:

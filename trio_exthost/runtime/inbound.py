@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import CallError, MalformedReply
 from trio_exthost.runtime import storing
-from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, kind_of, tell_refused
+from trio_exthost.runtime.registration import ZOT_KINDS, tell_refused
 from trio_exthost.runtime.replies import Answer
 from trio_exthost.wire import EFFECTS, Fault, effects_from_extension, from_extension
 
@@ -130,8 +130,7 @@ def _state_commit(instance: Instance, frame: effects_from_extension.StateCommit)
 
 _ANSWERED = ("register", "update")
 """Types whose registration awaits `registered`, `updated` or `rejected`."""
-_ZOT_TYPES = tuple(kind.TYPE for kind in ZOT_REGISTRATIONS)
-_REGISTRATIONS = (*_ANSWERED, *_ZOT_TYPES)
+_REGISTRATIONS = (*_ANSWERED, *ZOT_KINDS)
 """Types without which something that its author counts on is missing."""
 _ANSWERS = EFFECTS.replies
 """Types that answer a call; those of zot's dialect are among them."""
@@ -142,8 +141,9 @@ def _fault(instance: Instance, fault: Fault) -> None:
     instance.report(fault.code, Severity.ERROR if fault.fatal else Severity.WARNING, fault.message)
     if fault.frame_type in _REGISTRATIONS:
         instance.notices.warn(f"a registration was left out: {fault.message}")
-    if fault.frame_type in _ZOT_TYPES:
-        tell_refused(instance, kind_of(fault.frame_type), "", fault.message)
+    kind = ZOT_KINDS.get(fault.frame_type or "")
+    if kind is not None:
+        tell_refused(instance, kind, "", fault.message)
     if fault.frame_id is not None:
         pending = instance.replies.find(fault.frame_id)
         if pending is not None and fault.frame_type in (pending.request.expected, None):

@@ -306,7 +306,7 @@ class Loader:
         return tuple(row_of(candidate, self._latest(candidate)) for candidate in self._candidates)
 
     def _latest(self, candidate: Candidate) -> Instance | None:
-        instance = self._running.get(candidate.name) or self._gone.get(candidate.name)
+        instance = self.latest(candidate.name)
         if instance is None or instance.candidate.directory != candidate.directory:
             return None
         here = [each.status.value for each in self._candidates if each.directory == candidate.directory]

@@ -12,7 +12,7 @@ from trio_exthost.diagnostics import Code, Severity
 from trio_exthost.errors import PayloadError, RegistrationRefused
 from trio_exthost.runtime.declarations import DeclarationFrame
 from trio_exthost.runtime.lifecycle import State
-from trio_exthost.runtime.registration import ZOT_REGISTRATIONS, RegistrationFrame, kind_of, tell_refused
+from trio_exthost.runtime.registration import ZOT_KINDS, ZOT_REGISTRATIONS, RegistrationFrame, tell_refused
 from trio_exthost.wire.effects_from_extension import Register, Update
 
 if TYPE_CHECKING:
@@ -52,16 +52,21 @@ class Registering:
             self._has_registered = True
             instance.poke()
         if instance.successor is not None:
-            self._refuse(frame, instance.successor)
+            # Nothing that it registers would ever be asked.
+            why = f"process {instance.successor.pid_was} has taken over from it"
+            told = f"a registration is refused: {why}"
+            self._refuse(frame, "conflict", why, told=told, severity=Severity.INFO)
         elif not self._has_room(frame):
-            self._no_room(frame, f"its registrations have more than {instance.limits.registration_bytes} bytes")
+            most = instance.limits.registration_bytes
+            self._refuse(frame, "resource_limit", f"its registrations have more than {most} bytes")
         elif not self._is_staging():
             self._apply(frame)
         elif len(self._staged) < instance.limits.registrations:
             self._staged.append(frame)
         else:
             most = instance.limits.registrations
-            self._no_room(frame, f"it stages more than {most} registrations while it is {instance.state}")
+            why = f"it stages more than {most} registrations while it is {instance.state}"
+            self._refuse(frame, "resource_limit", why)
 
     def _is_staging(self) -> bool:
         instance = self._instance
@@ -84,30 +89,27 @@ class Registering:
             self._staged_bytes += size
         return True
 
-    def _no_room(self, frame: AnyRegistration, why: str) -> None:
+    def _refuse(
+        self, frame: AnyRegistration, code: str, why: str, *, told: str = "", severity: Severity = Severity.WARNING
+    ) -> None:
+        """Turn one down before it is looked at: what has a number gets its answer, of the others it is told.
+
+        Args:
+          frame: What it sent.
+          code: Why, for programs.
+          why: The same in words.
+          told: The diagnostic, where it is not `why`.
+          severity: The diagnostic's.
+        """
         instance = self._instance
         if isinstance(frame, Register | Update):
-            self._reject(frame, RegistrationRefused(why, code="resource_limit", extension=instance.name))
+            number = frame.registration_id
+            error = RegistrationRefused(why, code=code, extension=instance.name)
+            instance.declarations.reject(number, f"registration {number}", error)
             return
-        instance.report(Code.REGISTRATION_REFUSED, Severity.WARNING, why)
-        self._tell_refused(frame, why)
-
-    def _refuse(self, frame: AnyRegistration, successor: Instance) -> None:
-        """A successor has taken over: nothing that this one registers would ever be asked."""
-        instance, why = self._instance, f"process {successor.pid_was} has taken over from it"
-        if isinstance(frame, Register | Update):
-            self._reject(frame, RegistrationRefused(why, code="conflict", extension=instance.name))
-            return
-        instance.report(Code.REGISTRATION_REFUSED, Severity.INFO, f"a registration is refused: {why}")
-        self._tell_refused(frame, why)
-
-    def _tell_refused(self, frame: AnyRegistration, why: str) -> None:
+        instance.report(Code.REGISTRATION_REFUSED, severity, told or why)
         if isinstance(frame, ZOT_REGISTRATIONS):
-            tell_refused(self._instance, kind_of(frame.TYPE), getattr(frame, "name", ""), why)
-
-    def _reject(self, frame: Register | Update, error: RegistrationRefused) -> None:
-        number = frame.registration_id
-        self._instance.declarations.reject(number, f"registration {number}", error)
+            tell_refused(instance, ZOT_KINDS[frame.TYPE], getattr(frame, "name", ""), why)
 
     def take_staged(self) -> list[AnyRegistration]:
         """What is staged, in its order, for who deals with it in another way than `apply_staged`."""

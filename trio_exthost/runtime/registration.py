@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trio_exthost.diagnostics import Code, Severity
+from trio_exthost.diagnostics import Code, Severity, cut_message
 from trio_exthost.effects import EffectKind, EffectOwner, Registration, Scope, ScopeBinding
 from trio_exthost.errors import LedgerError, PayloadError
 from trio_exthost.hooks import INTERCEPT_POINTS
@@ -28,12 +29,18 @@ if TYPE_CHECKING:
 
 RegistrationFrame = from_extension.RegisterCommand | from_extension.RegisterTool | from_extension.Subscribe
 ZOT_REGISTRATIONS = (from_extension.RegisterCommand, from_extension.RegisterTool, from_extension.Subscribe)
+ZOT_KINDS = MappingProxyType(
+    {
+        from_extension.RegisterCommand.TYPE: EffectKind.COMMAND,
+        from_extension.RegisterTool.TYPE: EffectKind.TOOL,
+        from_extension.Subscribe.TYPE: EffectKind.SUBSCRIPTION,
+    }
+)
+"""What a frame of a type registers."""
 EXPOSURES = ("", "direct", "codemode", "deferred", "model-only")
 MAX_SCHEMA_BYTES = 256 * 1024
 _NAME = 256
 """Characters of a refused name that its owner is told."""
-_MESSAGE = 4000
-"""Characters of the reason that it is told, as many as a diagnostic has."""
 _TOLD_POINTS = 16
 """Of one frame's points that there are not, those that are told one by one: a frame has room for a million."""
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -126,13 +133,6 @@ class Registrar:
         return Registration(kind, key, value, self._session.next_sequence())
 
 
-def kind_of(frame_type: str | None) -> EffectKind:
-    """What a frame of this type registers."""
-    if frame_type == from_extension.RegisterTool.TYPE:
-        return EffectKind.TOOL
-    return EffectKind.COMMAND if frame_type == from_extension.RegisterCommand.TYPE else EffectKind.SUBSCRIPTION
-
-
 def name_of(registration: Registration) -> str:
     """What the extension called it."""
     offer = registration.value.descriptor
@@ -144,7 +144,7 @@ def tell_refused(instance: Instance, kind: EffectKind, name: str, why: str) -> N
     if to_extension.RegisterRejected.TYPE not in instance.capabilities:
         return
     try:
-        instance.post(to_extension.RegisterRejected(kind.value, name[:_NAME], why[:_MESSAGE]))
+        instance.post(to_extension.RegisterRejected(kind.value, name[:_NAME], cut_message(why)))
     except PayloadError as exc:
         instance.cannot_answer("a registration", exc)
 

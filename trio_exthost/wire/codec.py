@@ -30,7 +30,8 @@ def _plain_scalar_or_dict(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} is not JSON")
 
 
-_dumps = msgspec.json.Encoder(enc_hook=_plain_scalar_or_dict).encode
+dumps = msgspec.json.Encoder(enc_hook=_plain_scalar_or_dict).encode
+"""JSON of a value. Of what is none it may be JSON of something else, NaN as null: `payload.find_fault` tells."""
 
 
 _SCALARS = frozenset({str, int, bool, type(None)})
@@ -194,7 +195,7 @@ class Codec:
     def _encode_checked(self, word: str, plain: dict[str, Any]) -> bytes:
         is_flat = _is_flat(plain)
         try:
-            data = _dumps(plain)
+            data = dumps(plain)
             # NaN comes back as null, a set as a list, the key 1 as "1": what comes back changed is looked at.
             same = is_flat or _loads(data) == plain
         except (TypeError, ValueError, RecursionError, OverflowError) as exc:
